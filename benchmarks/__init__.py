@@ -1,0 +1,1 @@
+"""Benchmarks of extensor against NumPy, PyTorch, JAX and numexpr: `python -m benchmarks --help`."""

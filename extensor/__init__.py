@@ -1,0 +1,79 @@
+"""extensor: a compiled tensor library with explicit gradients.
+
+Every operation is a forward function and a backward function on compiled kernels:
+
+>>> import extensor as ex
+>>> x, w = ex.tensor([[1.0, 2.0]]), ex.tensor([[3.0], [4.0]])
+>>> grad_x, grad_w = ex.multiply_backward(ex.ones((2, 2)), x, w)
+>>> grad_w
+ExTensor([[3.],
+          [3.]], dtype=float32)
+"""
+
+from numpy import (
+    bool,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+from extensor import _tensor, arithmetic, broadcasting, comparison, config, creation, gradcheck, threads
+from extensor._memory import release_memory
+from extensor.arithmetic import *
+from extensor.broadcasting import *
+from extensor.comparison import *
+from extensor.config import *
+from extensor.creation import *
+from extensor.gradcheck import *
+from extensor.tensor import ExTensor, asarray, from_dlpack, tensor
+from extensor.threads import *
+
+__version__ = config.get_version()
+__all__ = [
+    "ExTensor",
+    "asarray",
+    "bool",
+    "float16",
+    "float32",
+    "float64",
+    "from_dlpack",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "release_memory",
+    "tensor",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+for _module in (arithmetic, broadcasting, comparison, config, creation, gradcheck, threads):
+    __all__ += _module.__all__
+
+_tensor.bind_operators(
+    {
+        "add": arithmetic._ADD,
+        "subtract": arithmetic._SUBTRACT,
+        "multiply": arithmetic._MULTIPLY,
+        "divide": arithmetic._DIVIDE,
+        "floor_divide": arithmetic._FLOOR_DIVIDE,
+        "modulo": arithmetic._MODULO,
+        "power": arithmetic._POWER,
+        "equal": comparison._EQUAL,
+        "not_equal": comparison._NOT_EQUAL,
+        "less": comparison._LESS,
+        "less_equal": comparison._LESS_EQUAL,
+        "greater": comparison._GREATER,
+        "greater_equal": comparison._GREATER_EQUAL,
+    }
+)
+_tensor.bind_functions({"negative": arithmetic.negative})

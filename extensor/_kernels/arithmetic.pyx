@@ -1,0 +1,290 @@
+"""Blocks of the arithmetic and comparison functions and of their gradients.
+
+Every block is one loop over contiguous memory that the compiler vectorises. A gradient block
+computes the gradient of one operand from grad_output ``g`` and the saved operands ``a`` and ``b``.
+"""
+
+from libc.math cimport fmod, fmodf, log, logf, pow, powf
+
+from extensor._kernels.types cimport floating, pair
+
+cdef extern from "<math.h>" nogil:
+    float fabsf(float)
+    double fabs(double)
+    float floorf(float)
+    double floor(double)
+    float copysignf(float, float)
+    double copysign(double, double)
+
+
+# ---------------------------------------------------------------- the four operations
+
+cdef void add(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = a[i] + b[i]
+
+
+cdef void subtract(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = a[i] - b[i]
+
+
+cdef void multiply(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = a[i] * b[i]
+
+
+cdef void divide(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = a[i] / b[i]
+
+
+cdef void divide_grad_b(
+    const floating* g, const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    # −(g/b)·(a/b): b² would overflow beyond √max. Near zero −g·a/eps, bounded.
+    cdef floating eps = <floating> p[0], root = <floating> p[1], near, far
+    cdef Py_ssize_t i
+    for i in range(n):
+        far = -(g[i] / b[i]) * (a[i] / b[i])
+        near = -(g[i] * a[i]) / eps
+        y[i] = near if (b[i] < root) & (b[i] > -root) else far
+
+
+cdef void negative(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = -x[i]
+
+
+cdef void reciprocal(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = <floating> 1 / x[i]
+
+
+cdef void reciprocal_grad(const floating* g, const floating* out, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    # (g·y)·y, not g·y²: y² overflows where the gradient does not.
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = -(g[i] * out[i]) * out[i]
+
+
+cdef void copy(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = x[i]
+
+
+cdef void zero(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = 0
+
+
+# ---------------------------------------------------------------- division with a floor
+
+cdef inline floating c_fmod(floating a, floating b) noexcept nogil:
+    return fmodf(a, b) if floating is float else fmod(a, b)
+
+
+cdef inline floating c_floor(floating a) noexcept nogil:
+    return floorf(a) if floating is float else floor(a)
+
+
+cdef inline floating c_copysign(floating a, floating b) noexcept nogil:
+    return copysignf(a, b) if floating is float else copysign(a, b)
+
+
+cdef inline floating c_modulo(floating a, floating b) noexcept nogil:
+    """a − b·⌊a/b⌋ with b's sign, from the exact remainder; NaN where b is 0."""
+    cdef floating rest = c_fmod(a, b)
+    if b == 0:
+        return rest
+    if rest == 0:
+        return c_copysign(<floating> 0, b)
+    return rest + b if (rest < 0) != (b < 0) and rest == rest else rest
+
+
+cdef inline floating c_floor_divide(floating a, floating b) noexcept nogil:
+    """⌊a/b⌋ of the exact quotient, as NumPy; a/b where b is 0."""
+    cdef floating rest, quotient, whole
+    if b == 0:
+        return a / b
+    rest = c_fmod(a, b)
+    quotient = (a - rest) / b
+    if rest != 0 and (rest < 0) != (b < 0):
+        quotient -= 1
+    if quotient == 0:
+        return c_copysign(<floating> 0, a / b)
+    whole = c_floor(quotient)
+    return whole + 1 if quotient - whole > <floating> 0.5 else whole
+
+
+cdef void floor_divide(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = c_floor_divide(a[i], b[i])
+
+
+cdef void modulo(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = c_modulo(a[i], b[i])
+
+
+cdef void modulo_grad_b(
+    const floating* g, const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = -g[i] * c_floor_divide(a[i], b[i])
+
+
+# ---------------------------------------------------------------- power
+
+cdef inline floating c_power(floating a, floating b) noexcept nogil:
+    return powf(a, b) if floating is float else pow(a, b)
+
+
+cdef void power(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = c_power(a[i], b[i])
+
+
+cdef void power_grad_a(
+    const floating* g, const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = 0 if b[i] == 0 else g[i] * (b[i] * c_power(a[i], b[i] - 1))
+
+
+cdef void power_grad_b(
+    const floating* g, const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef floating slope
+    for i in range(n):
+        slope = logf(a[i]) if floating is float else log(a[i])      # NaN where a < 0
+        y[i] = 0 if (a[i] == 0) & (b[i] >= 0) else g[i] * (c_power(a[i], b[i]) * slope)
+
+
+# ---------------------------------------------------------------- selection
+
+cdef void maximum(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = a[i] if (a[i] >= b[i]) | (a[i] != a[i]) else b[i]
+
+
+cdef void minimum(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = a[i] if (a[i] <= b[i]) | (a[i] != a[i]) else b[i]
+
+
+# The gradient goes to the winner, in halves where both are equal or both are NaN. ``this`` is the
+# operand whose gradient is computed; of maximum its win is this > other.
+cdef void maximum_grad(
+    const floating* g, const floating* this, const floating* other, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef bint tie, win
+    for i in range(n):
+        tie = (this[i] == other[i]) | ((this[i] != this[i]) & (other[i] != other[i]))
+        win = (this[i] > other[i]) | ((this[i] != this[i]) & (other[i] == other[i]))
+        y[i] = (<floating> 0.5) * g[i] if tie else (g[i] if win else <floating> 0)
+
+
+cdef void minimum_grad(
+    const floating* g, const floating* this, const floating* other, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef bint tie, win
+    for i in range(n):
+        tie = (this[i] == other[i]) | ((this[i] != this[i]) & (other[i] != other[i]))
+        win = (this[i] < other[i]) | ((this[i] != this[i]) & (other[i] == other[i]))
+        y[i] = (<floating> 0.5) * g[i] if tie else (g[i] if win else <floating> 0)
+
+
+cdef void where(
+    const unsigned char* c, const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = a[i] if c[i] else b[i]
+
+
+cdef void where_grad_a(const floating* g, const unsigned char* c, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = g[i] if c[i] else <floating> 0
+
+
+cdef void where_grad_b(const floating* g, const unsigned char* c, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = <floating> 0 if c[i] else g[i]
+
+
+# ---------------------------------------------------------------- comparison: bool results
+
+cdef void equal(const floating* a, const floating* b, unsigned char* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = a[i] == b[i]
+
+
+cdef void not_equal(const floating* a, const floating* b, unsigned char* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = a[i] != b[i]
+
+
+cdef void less(const floating* a, const floating* b, unsigned char* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = a[i] < b[i]
+
+
+cdef void less_equal(const floating* a, const floating* b, unsigned char* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = a[i] <= b[i]
+
+
+EXPORTS = {
+    "add": pair(<void*> add[float], <void*> add[double]),
+    "subtract": pair(<void*> subtract[float], <void*> subtract[double]),
+    "multiply": pair(<void*> multiply[float], <void*> multiply[double]),
+    "divide": pair(<void*> divide[float], <void*> divide[double]),
+    "divide_grad_b": pair(<void*> divide_grad_b[float], <void*> divide_grad_b[double]),
+    "negative": pair(<void*> negative[float], <void*> negative[double]),
+    "reciprocal": pair(<void*> reciprocal[float], <void*> reciprocal[double]),
+    "reciprocal_grad": pair(<void*> reciprocal_grad[float], <void*> reciprocal_grad[double]),
+    "copy": pair(<void*> copy[float], <void*> copy[double]),
+    "zero": pair(<void*> zero[float], <void*> zero[double]),
+    "floor_divide": pair(<void*> floor_divide[float], <void*> floor_divide[double]),
+    "modulo": pair(<void*> modulo[float], <void*> modulo[double]),
+    "modulo_grad_b": pair(<void*> modulo_grad_b[float], <void*> modulo_grad_b[double]),
+    "power": pair(<void*> power[float], <void*> power[double]),
+    "power_grad_a": pair(<void*> power_grad_a[float], <void*> power_grad_a[double]),
+    "power_grad_b": pair(<void*> power_grad_b[float], <void*> power_grad_b[double]),
+    "maximum": pair(<void*> maximum[float], <void*> maximum[double]),
+    "minimum": pair(<void*> minimum[float], <void*> minimum[double]),
+    "maximum_grad": pair(<void*> maximum_grad[float], <void*> maximum_grad[double]),
+    "minimum_grad": pair(<void*> minimum_grad[float], <void*> minimum_grad[double]),
+    "where": pair(<void*> where[float], <void*> where[double]),
+    "where_grad_a": pair(<void*> where_grad_a[float], <void*> where_grad_a[double]),
+    "where_grad_b": pair(<void*> where_grad_b[float], <void*> where_grad_b[double]),
+    "equal": pair(<void*> equal[float], <void*> equal[double]),
+    "not_equal": pair(<void*> not_equal[float], <void*> not_equal[double]),
+    "less": pair(<void*> less[float], <void*> less[double]),
+    "less_equal": pair(<void*> less_equal[float], <void*> less_equal[double]),
+}

@@ -1,0 +1,16 @@
+cimport numpy as cnp
+
+
+cdef class ExTensor:
+    cdef readonly cnp.ndarray _array
+    cdef object __weakref__
+
+
+# How an operator reaches the apply layer: set once, when that layer is imported.
+ctypedef object (*BinaryHook)(object op, object a, object b, object out)
+
+cdef BinaryHook binary_hook
+
+cdef ExTensor wrap(cnp.ndarray array)
+cdef cnp.ndarray plain_array(object obj, str function, str argument)
+cdef cnp.ndarray aligned_copy(cnp.ndarray array)
