@@ -391,7 +391,7 @@ def _remarks(result):
     if result["unmeasured"]:
         console.print(f"[yellow]left out for lack of time:[/] {result['unmeasured']} cells")
     failures = [c for c in result["cells"] if c.get("failed")]
-    for row, reason in sorted({(c["row"], c["absent"][result["subject"]]) for c in failures}):
+    for row, reason in {c["row"]: c["absent"][result["subject"]] for c in failures}.items():
         console.print(f"[red]fails:[/] {row}: ", end="")
         console.print(reason, markup=False)
     different = defaultdict(list)

@@ -311,7 +311,7 @@ class Cell:
         return self._loop(self.count, time.perf_counter, *self._values)
 
     def calibrate(self):
-        """Choose how many calls are timed together: about 150 µs of them, so the clock costs nothing."""
+        """Choose how many calls are timed together: 150 µs, beside which the clock is free."""
         while True:
             took = self.run()
             if took < 20e-3:

@@ -10,11 +10,10 @@ import numpy as np
 cimport cython
 cimport numpy as cnp
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.math cimport NAN, sqrt
 from libc.string cimport memcpy
 
 from extensor._kernels.types cimport (
-    MAX_AXES, MAX_INPUTS, MAX_OUTPUTS, Block1, Block2, Block3, Driver, Job, Operand, call_block,
+    MAX_AXES, MAX_INPUTS, Block1, Block2, Call, Driver, Job, Operand, call_block,
 )
 from extensor._memory cimport new_array
 from extensor._tensor cimport ExTensor, plain_array, wrap
@@ -155,11 +154,6 @@ cdef inline bint is_float(int typenum) noexcept:
 
 cdef object shape_of(cnp.ndarray array):
     return tuple([array.shape[i] for i in range(array.ndim)])
-
-
-cdef object weak_dtype(Kind kind):
-    """What a Python scalar stands for in NumPy's promotion: its bare type."""
-    return bool if kind == WEAK_BOOL else int if kind == WEAK_INT else float
 
 
 cdef int promoted(str function, list items, int* kinds, int first) except -1:
@@ -374,12 +368,35 @@ cdef enum Overlap:
     TANGLED         # they share memory in another way
 
 
-cdef Overlap overlap(cnp.ndarray x, cnp.ndarray y):
+cdef void extent(cnp.ndarray x, char** low, char** high) noexcept:
+    """The bytes between an array's first and last element, whatever its strides."""
     cdef int axis
-    if x is not y and not np.may_share_memory(x, y):
-        return APART
+    cdef Py_ssize_t reach
+    low[0] = cnp.PyArray_BYTES(x)
+    high[0] = low[0] + cnp.PyArray_ITEMSIZE(x)
+    for axis in range(cnp.PyArray_NDIM(x)):
+        if cnp.PyArray_DIM(x, axis) == 0:
+            high[0] = low[0]
+            return
+        reach = (cnp.PyArray_DIM(x, axis) - 1) * cnp.PyArray_STRIDE(x, axis)
+        if reach < 0:
+            low[0] += reach
+        else:
+            high[0] += reach
+
+
+cdef Overlap overlap(cnp.ndarray x, cnp.ndarray y) noexcept:
+    cdef int axis
+    cdef char* x_low
+    cdef char* x_high
+    cdef char* y_low
+    cdef char* y_high
     if x is y:
         return SAME
+    extent(x, &x_low, &x_high)
+    extent(y, &y_low, &y_high)
+    if x_high <= y_low or y_high <= x_low:
+        return APART
     if (cnp.PyArray_BYTES(x) == cnp.PyArray_BYTES(y) and cnp.PyArray_NDIM(x) == cnp.PyArray_NDIM(y)
             and cnp.PyArray_TYPE(x) == cnp.PyArray_TYPE(y)):
         for axis in range(cnp.PyArray_NDIM(x)):
@@ -570,11 +587,12 @@ cdef inline cnp.ndarray bare(object x):
     return None
 
 
-cpdef object call1(Op op, object x, object out=None):
-    """An element-wise function of one operand."""
+cpdef object call1(Op op, object x, object out=None, tuple params=()):
+    """An element-wise function of one operand, with parameters."""
     cdef cnp.ndarray a = bare(x), y
+    cdef double values[8]
     cdef Py_ssize_t n
-    cdef int typenum
+    cdef int typenum, i
     if a is not None and out is None:
         typenum = cnp.PyArray_TYPE(a)
         n = cnp.PyArray_SIZE(a)
@@ -582,10 +600,12 @@ cpdef object call1(Op op, object x, object out=None):
             if op.cost * n <= PARALLEL_NS:
                 y = new_array(cnp.PyArray_NDIM(a), <Py_ssize_t*> cnp.PyArray_DIMS(a),
                               cnp.NPY_BOOL if op.gives_bool else typenum)
+                for i in range(len(params)):
+                    values[i] = params[i]
                 (<Block1> (op.f32 if typenum == cnp.NPY_FLOAT else op.f64))(
-                    cnp.PyArray_DATA(a), cnp.PyArray_DATA(y), n, NULL)
+                    cnp.PyArray_DATA(a), cnp.PyArray_DATA(y), n, values)
                 return wrap(y)
-    return forward(op, (x,), out, ())
+    return forward(op, (x,), out, params)
 
 
 cpdef object call2(Op op, object x, object z, object out=None):
@@ -709,6 +729,10 @@ cpdef object backward(
     cdef int kinds[MAX_INPUTS]
     cdef Py_ssize_t shape[MAX_AXES]
     cdef int count = len(gradients), i, k, typenum, ndim, final
+    if out is None and needs is None:
+        quick = quick_backward(gradients, grad_output, saved, targets, params)
+        if quick is not None:
+            return quick
     cdef cnp.ndarray g = upstream(function, grad_output)
     cdef list items = [g], shapes = [], places = [None] * count, results = [None] * count
     cdef Target target
@@ -749,8 +773,10 @@ cpdef object backward(
         target = targets[k] if targets else Target(shape_of(g), -1)
         final = target.typenum if target.typenum >= 0 else cnp.PyArray_TYPE(g)
         places[k] = gradient_place(function, outs[k], target.shape, final, typenum, items, kinds)
-    refuse_shared(function, places)
-    run_gradients(function, gradients, items, kinds, params, typenum, ndim, shape, places)
+    if out is not None:
+        refuse_shared(function, places)
+    run_gradients(
+        function, gradients, items, kinds, params, typenum, ndim, shape, places, out is not None)
     for k in range(count):
         if places[k] is None:
             continue
@@ -759,6 +785,57 @@ cpdef object backward(
             with np.errstate(all="ignore"):
                 np.copyto(array, place, casting="unsafe")
         results[k] = as_result(outs[k], array)
+    return results[0] if count == 1 else tuple(results)
+
+
+cdef object quick_backward(
+    tuple gradients, object grad_output, tuple saved, tuple targets, tuple params,
+):
+    """Small contiguous operands of one shape and dtype straight to the blocks; None if not so."""
+    cdef cnp.ndarray g = bare(grad_output), x, y
+    cdef const void* data[MAX_INPUTS]
+    cdef double values[8]
+    cdef Py_ssize_t n
+    cdef int i, k, typenum, count = len(gradients)
+    cdef double cost = 0
+    cdef Gradient gradient
+    cdef Target target
+    cdef Call call
+    if g is None or not simple(g):
+        return None
+    typenum = cnp.PyArray_TYPE(g)
+    n = cnp.PyArray_SIZE(g)
+    if n > SMALL or (typenum != cnp.NPY_FLOAT and typenum != cnp.NPY_DOUBLE):
+        return None
+    data[0] = cnp.PyArray_DATA(g)
+    for i in range(len(saved)):
+        x = bare(saved[i])
+        if x is None or cnp.PyArray_TYPE(x) != typenum or not simple(x) or not same_shape(g, x):
+            return None
+        data[i + 1] = cnp.PyArray_DATA(x)
+    if targets is not None:
+        for target in targets:
+            if target.typenum != typenum and target.typenum >= 0:
+                return None
+            if len(target.shape) != cnp.PyArray_NDIM(g):
+                return None
+            for i in range(cnp.PyArray_NDIM(g)):
+                if <Py_ssize_t> target.shape[i] != cnp.PyArray_DIM(g, i):
+                    return None
+    for gradient in gradients:
+        cost += gradient.cost
+    if cost * n > PARALLEL_NS:
+        return None
+    for i in range(len(params)):
+        values[i] = params[i]
+    results = []
+    for gradient in gradients:
+        call.block = gradient.f64 if typenum == cnp.NPY_DOUBLE else gradient.f32
+        call.arity = gradient.arity
+        memcpy(call.args, gradient.args, sizeof(gradient.args))
+        y = new_array(cnp.PyArray_NDIM(g), <Py_ssize_t*> cnp.PyArray_DIMS(g), typenum)
+        call_block(&call, data, cnp.PyArray_DATA(y), n, values)
+        results.append(wrap(y))
     return results[0] if count == 1 else tuple(results)
 
 
@@ -806,14 +883,14 @@ cdef int refuse_shared(str function, list places) except -1:
     for i in range(len(places)):
         for k in range(i):
             if places[i] is not None and places[k] is not None:
-                if np.may_share_memory(places[i][0], places[k][0]):
+                if overlap(places[i][0], places[k][0]) != APART:
                     raise ValueError(f"{function}: two of the out tensors share memory")
     return 0
 
 
 cdef int run_gradients(
     str function, tuple gradients, list items, int* kinds, tuple params, int typenum,
-    int ndim, Py_ssize_t* shape, list places,
+    int ndim, Py_ssize_t* shape, list places, bint shared,
 ) except -1:
     """Full-size gradients in one pass together, each summed one in a pass of its own."""
     cdef Job job
@@ -842,7 +919,7 @@ cdef int run_gradients(
     for i in range(len(params)):
         values[i] = params[i]
     # A summed gradient that is written into an input (out=) must not be seen by the other passes.
-    for k in summed:
+    for k in summed if shared else ():
         place = places[k][1]
         for i in range(len(items)):
             if kinds[i] == ARRAY and place is places[k][0] and overlap(items[i], place) != APART:
@@ -865,9 +942,10 @@ cdef int run_gradients(
             fill_operand(&job, i, True, expanded(place, ndim, shape), ndim, shape)
             fill_call(&job, i, gradient, typenum)
             cost += gradient.cost
-            for item in items:
-                if isinstance(item, np.ndarray) and overlap(item, place) == SAME:
-                    job.stage = len(full) > 1
+            if shared and len(full) > 1:
+                for item in items:
+                    if isinstance(item, np.ndarray) and overlap(item, place) == SAME:
+                        job.stage = True
         map_job(&job, cost, n, function)
     return 0
 

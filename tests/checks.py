@@ -457,9 +457,13 @@ def check_layouts(row: Op, layout: str) -> None:
             laid_out = change(np.asarray(wanted)) if row.saved == "output" else wanted
             plain_out = np.array(laid_out, order="C") if row.saved == "output" else wanted
             expected = backward(row, plain_g, plain, plain_out, case.kwargs)
+            formulas = expected_gradients(row, plain_g, plain, plain_out, case.kwargs, dtype)
             found = backward(row, laid_g, laid, laid_out, case.kwargs)
-            for one, other in zip(found, expected, strict=True):
-                assert_same_bits(one, other, f"backward: {what}")
+            for one, other, (formula, bound) in zip(found, expected, formulas, strict=True):
+                if row.elementwise and np.shape(one) == np.shape(g):
+                    assert_same_bits(one, other, f"backward: {what}")
+                else:  # sums may run in another order
+                    assert_within(one, formula, bound, f"backward: {what}")
 
 
 def _subsets(n: int) -> list[tuple[int, ...]]:
