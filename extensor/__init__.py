@@ -25,14 +25,27 @@ from numpy import (
     uint64,
 )
 
-from extensor import _tensor, arithmetic, broadcasting, comparison, config, creation, gradcheck, threads
+from extensor import (
+    _softmax,
+    _tensor,
+    arithmetic,
+    broadcasting,
+    comparison,
+    config,
+    creation,
+    gradcheck,
+    reduction,
+    threads,
+)
 from extensor._memory import release_memory
+from extensor._softmax import *
 from extensor.arithmetic import *
 from extensor.broadcasting import *
 from extensor.comparison import *
 from extensor.config import *
 from extensor.creation import *
 from extensor.gradcheck import *
+from extensor.reduction import *
 from extensor.tensor import ExTensor, asarray, from_dlpack, tensor
 from extensor.threads import *
 
@@ -56,7 +69,17 @@ __all__ = [
     "uint32",
     "uint64",
 ]
-for _module in (arithmetic, broadcasting, comparison, config, creation, gradcheck, threads):
+for _module in (
+    _softmax,
+    arithmetic,
+    broadcasting,
+    comparison,
+    config,
+    creation,
+    gradcheck,
+    reduction,
+    threads,
+):
     __all__ += _module.__all__
 
 _tensor.bind_operators(
@@ -76,4 +99,12 @@ _tensor.bind_operators(
         "greater_equal": comparison._GREATER_EQUAL,
     }
 )
-_tensor.bind_functions({"negative": arithmetic.negative})
+_tensor.bind_functions(
+    {
+        "negative": arithmetic.negative,
+        "sum": reduction.sum,
+        "mean": reduction.mean,
+        "max_reduce": reduction.max_reduce,
+        "min_reduce": reduction.min_reduce,
+    }
+)

@@ -1,8 +1,6 @@
-"""The apply layer's parts that other compiled modules of this package use."""
+"""The apply layer's parts that the other compiled modules of this package use."""
 
 cimport numpy as cnp
-
-from extensor._kernels.types cimport Job
 
 
 cdef class Op:
@@ -26,9 +24,29 @@ cdef class Gradient:
     cdef int arity
     cdef int args[4]
     cdef double cost
+    cdef bint mask                      # a bool operand is a condition, read as bytes
+
+
+cdef enum Overlap:
+    APART
+    SAME            # the output is the input itself
+    TANGLED         # they share memory in another way
 
 
 cdef void* pointer(object capsule) except NULL
 cdef int team_for(double nanoseconds) noexcept nogil
 cdef void note_team(int team) noexcept nogil
-cdef int fill_operand(Job* job, int slot, bint output, cnp.ndarray array, int ndim, Py_ssize_t* shape) except -1
+cdef bint is_float(int typenum) noexcept
+cdef int float_for(int typenum) noexcept
+cdef object shape_of(cnp.ndarray array)
+cdef cnp.ndarray bare(object x)
+cdef bint simple(cnp.ndarray a) noexcept
+cdef cnp.ndarray converted(cnp.ndarray array, int typenum)
+cdef cnp.ndarray upstream(str function, object grad_output)
+cdef cnp.ndarray checked_out(str function, object out, int ndim, Py_ssize_t* shape, int typenum)
+cdef object as_result(object out, cnp.ndarray array)
+cdef Overlap overlap(cnp.ndarray x, cnp.ndarray y) noexcept
+cdef int map_into(str function, Gradient block, list arrays, cnp.ndarray place, tuple params) except -1
+cdef int reduce_into(
+    str function, Gradient block, list arrays, tuple shape, cnp.ndarray place, int how,
+    double divisor, tuple params) except -1

@@ -13,7 +13,7 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.string cimport memcpy
 
 from extensor._kernels.types cimport (
-    MAX_AXES, MAX_INPUTS, Block1, Block2, Call, Driver, Job, Operand, call_block,
+    MAX_AXES, MAX_INPUTS, SUM, Block1, Block2, Call, Driver, Job, Operand, call_block,
 )
 from extensor._memory cimport new_array
 from extensor._tensor cimport ExTensor, plain_array, wrap
@@ -52,8 +52,8 @@ cdef void* pointer(object capsule) except NULL:
 
 _drive = _cpu.kernels("drive")
 cdef Driver run_map = <Driver> pointer(_drive["map"])
-cdef Driver run_sum_f32 = <Driver> pointer(_drive["sum_f32"])
-cdef Driver run_sum_f64 = <Driver> pointer(_drive["sum_f64"])
+cdef Driver run_reduce_f32 = <Driver> pointer(_drive["reduce_f32"])
+cdef Driver run_reduce_f64 = <Driver> pointer(_drive["reduce_f64"])
 
 # Cost classes: nanoseconds an element of float32 on one core, for the decision to use threads.
 COSTS = {"memory": 0.08, "divide": 0.15, "math": 0.3, "heavy": 1.0, "libm": 5.0}
@@ -81,13 +81,14 @@ cdef class Op:
 
 
 cdef class Gradient:
-    def __init__(self, tuple block, tuple args, cost="memory"):
+    def __init__(self, tuple block, tuple args, cost="memory", mask=False):
         self.f32 = pointer(block[0])
         self.f64 = pointer(block[1])
         self.arity = len(args)
         for i, arg in enumerate(args):
             self.args[i] = arg
         self.cost = COSTS[cost]
+        self.mask = mask
 
 
 # ---------------------------------------------------------------- threads
@@ -148,7 +149,7 @@ cdef inline Kind weak_kind(object x):
     return ARRAY
 
 
-cdef inline bint is_float(int typenum) noexcept:
+cdef bint is_float(int typenum) noexcept:
     return typenum == cnp.NPY_FLOAT or typenum == cnp.NPY_DOUBLE or typenum == cnp.NPY_FLOAT16
 
 
@@ -195,8 +196,16 @@ cdef int float_for(int typenum) noexcept:
 
 
 cdef cnp.ndarray converted(cnp.ndarray array, int typenum):
-    if cnp.PyArray_TYPE(array) == typenum:
+    """An array in another dtype; float16 to float32 and back through the kernels."""
+    cdef int own = cnp.PyArray_TYPE(array)
+    cdef cnp.ndarray place
+    if own == typenum:
         return array
+    if ((own == cnp.NPY_FLOAT16 and typenum == cnp.NPY_FLOAT)
+            or (own == cnp.NPY_FLOAT and typenum == cnp.NPY_FLOAT16)):
+        place = new_array(cnp.PyArray_NDIM(array), <Py_ssize_t*> cnp.PyArray_DIMS(array), typenum)
+        map_into("conversion", IDENTITY, [array], place, ())
+        return place
     with np.errstate(all="ignore"):
         return array.astype(cnp.PyArray_DescrFromType(typenum))
 
@@ -361,12 +370,6 @@ cdef int map_job(Job* job, double cost, Py_ssize_t n, str function) except -1:
 
 
 # ---------------------------------------------------------------- outputs
-
-cdef enum Overlap:
-    APART
-    SAME            # the output is the input itself
-    TANGLED         # they share memory in another way
-
 
 cdef void extent(cnp.ndarray x, char** low, char** high) noexcept:
     """The bytes between an array's first and last element, whatever its strides."""
@@ -564,7 +567,7 @@ cdef object integers(Op op, list items, object out, int ndim, Py_ssize_t* shape,
     return as_result(out, target)
 
 
-cdef inline bint simple(cnp.ndarray a) noexcept:
+cdef bint simple(cnp.ndarray a) noexcept:
     return cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_CARRAY_RO) and cnp.PyArray_ISNOTSWAPPED(a)
 
 
@@ -578,7 +581,7 @@ cdef inline bint same_shape(cnp.ndarray a, cnp.ndarray b) noexcept:
     return True
 
 
-cdef inline cnp.ndarray bare(object x):
+cdef cnp.ndarray bare(object x):
     """The array inside a tensor, an array itself, None for anything else."""
     if type(x) is ExTensor:
         return (<ExTensor> x)._array
@@ -729,6 +732,7 @@ cpdef object backward(
     cdef int kinds[MAX_INPUTS]
     cdef Py_ssize_t shape[MAX_AXES]
     cdef int count = len(gradients), i, k, typenum, ndim, final
+    cdef bint masked = (<Gradient> gradients[0]).mask
     if out is None and needs is None:
         quick = quick_backward(gradients, grad_output, saved, targets, params)
         if quick is not None:
@@ -762,7 +766,7 @@ cpdef object backward(
         memcpy(shape, cnp.PyArray_DIMS(g), ndim * sizeof(Py_ssize_t))
     typenum = float_kind(function, items, kinds)
     for i in range(len(items)):
-        if kinds[i] == ARRAY and cnp.PyArray_TYPE(items[i]) != cnp.NPY_BOOL:
+        if kinds[i] == ARRAY and not (masked and cnp.PyArray_TYPE(items[i]) == cnp.NPY_BOOL):
             items[i] = converted(items[i], typenum)
         elif kinds[i] != ARRAY:
             items[i] = scalar_value(function, names[i - 1], items[i])
@@ -931,7 +935,7 @@ cdef int run_gradients(
         fill_call(&job, 0, gradient, typenum)
         if gradient is IDENTITY:
             job.calls[0].block = NULL       # summed where it lies
-        run_sum(&job, places[k][1], ndim, shape, gradient.cost, n, 1.0, typenum, function)
+        run_reduce(&job, places[k][1], ndim, shape, gradient.cost, n, SUM, 1.0, typenum, function)
     if full:
         fill_inputs(&job, items, kinds, store, values, typenum, ndim, shape)
         job.outputs = len(full)
@@ -983,7 +987,7 @@ cdef int fill_call(Job* job, int slot, Gradient gradient, int typenum) except -1
     return 0
 
 
-# ---------------------------------------------------------------- sums
+# ---------------------------------------------------------------- reductions
 
 cdef struct Axis:
     Py_ssize_t size
@@ -1037,11 +1041,11 @@ cdef void put_axis(Job* job, const Axis* axis) noexcept:
     job.ndim += 1
 
 
-cdef int run_sum(
+cdef int run_reduce(
     Job* job, cnp.ndarray place, int ndim, Py_ssize_t* shape, double cost, Py_ssize_t n,
-    double divisor, int typenum, str function,
+    int how, double divisor, int typenum, str function,
 ) except -1:
-    """Sum the job's call over the axes that ``place`` lacks (size 1 or absent there)."""
+    """Reduce the job's call over the axes that ``place`` lacks (size 1 or absent there)."""
     cdef bint reduced[MAX_AXES]
     cdef Axis kept[MAX_AXES]
     cdef Axis gone[MAX_AXES]
@@ -1055,6 +1059,7 @@ cdef int run_sum(
         kept_count > 0 and gone_count > 0
         and kept[kept_count - 1].weight < gone[gone_count - 1].weight)
     job.kept = kept_count - 1 if job.column_mode else kept_count
+    job.how = how
     job.divisor = divisor
     job.kept_axes = kept_count
     job.ndim = 0
@@ -1076,33 +1081,88 @@ cdef int run_sum(
         note_layout(job, &job.x[i], job.ndim, job.shape)
     note_layout(job, &job.y[0], kept_count, job.kept_shape)
     return execute(
-        job, run_sum_f64 if typenum == cnp.NPY_DOUBLE else run_sum_f32, cost, n, function)
+        job, run_reduce_f64 if typenum == cnp.NPY_DOUBLE else run_reduce_f32, cost, n, function)
 
 
-# ---------------------------------------------------------------- reductions to a shape
+# ---------------------------------------------------------------- blocks on arrays, checked already
+
+cdef int array_job(Job* job, list arrays, int ndim, Py_ssize_t* shape, tuple params, double* values) except -1:
+    cdef int i
+    job.ndim = ndim
+    memcpy(job.shape, shape, ndim * sizeof(Py_ssize_t))
+    job.inputs = len(arrays)
+    job.outputs = 1
+    job.stage = False
+    job.params = values
+    for i in range(len(params)):
+        values[i] = params[i]
+    for i in range(len(arrays)):
+        fill_operand(job, i, False, arrays[i], ndim, shape)
+    return 0
+
+
+cdef int map_into(str function, Gradient block, list arrays, cnp.ndarray place, tuple params) except -1:
+    """Fill an array with a block's results; the operands broadcast to its shape."""
+    cdef Job job
+    cdef double values[8]
+    cdef int typenum = cnp.PyArray_TYPE(place)
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(place)
+    if n == 0:
+        return 0
+    array_job(&job, arrays, cnp.PyArray_NDIM(place), <Py_ssize_t*> cnp.PyArray_DIMS(place), params, values)
+    fill_operand(&job, 0, True, place, job.ndim, job.shape)
+    fill_call(&job, 0, block, typenum)
+    return map_job(&job, block.cost, n, function)
+
+
+cdef int reduce_into(
+    str function, Gradient block, list arrays, tuple shape, cnp.ndarray place, int how,
+    double divisor, tuple params,
+) except -1:
+    """Reduce a block's results over the axes in which ``place`` has size 1 and ``shape`` has not."""
+    cdef Job job
+    cdef double values[8]
+    cdef Py_ssize_t sizes[MAX_AXES]
+    cdef Py_ssize_t n = 1
+    cdef int i, ndim = len(shape), typenum = cnp.PyArray_TYPE(place)
+    for i in range(ndim):
+        sizes[i] = shape[i]
+        n *= sizes[i]
+    array_job(&job, arrays, ndim, sizes, params, values)
+    fill_call(&job, 0, block, typenum)
+    if block is IDENTITY:
+        job.calls[0].block = NULL       # joined where it lies
+    return run_reduce(&job, place, ndim, sizes, block.cost, n, how, divisor, typenum, function)
+
 
 cpdef object sum_to(str function, object grad, tuple original, object out=None):
     """Sum a tensor back to the shape it was broadcast from."""
-    cdef cnp.ndarray array = plain_array(grad, function, "grad")
+    cdef cnp.ndarray array = plain_array(grad, function, "grad"), target, place
     cdef Py_ssize_t shape[MAX_AXES]
-    cdef list shapes = [original, shape_of(array)]
-    cdef int ndim = broadcast(function, ("original_shape", "grad"), shapes, shape)
-    cdef Py_ssize_t small[MAX_AXES]
-    cdef int i
-    if tuple([shape[i] for i in range(ndim)]) != shapes[1]:
+    cdef tuple full = shape_of(array)
+    cdef int i, ndim = broadcast(function, ("original_shape", "grad"), [original, full], shape)
+    cdef int missing = ndim - len(original), typenum = cnp.PyArray_TYPE(array)
+    if tuple([shape[i] for i in range(ndim)]) != full:
         raise ValueError(
-            f"{function}: grad of shape {shapes[1]} does not come from broadcasting {original}")
-    if is_float(cnp.PyArray_TYPE(array)):
-        return backward(function, (IDENTITY,), array, (), ("original_shape",),
-                        (Target(original, -1),), None, out)
+            f"{function}: grad of shape {full} does not come from broadcasting {original}")
     for i in range(len(original)):
-        small[i] = original[i]
-    target = new_array(len(original), small, cnp.PyArray_TYPE(array)) if out is None else checked_out(
-        function, out, len(original), small, cnp.PyArray_TYPE(array))
-    axes = tuple(range(ndim - len(original))) + tuple([
-        ndim - len(original) + i for i in range(len(original))
-        if original[i] == 1 and shapes[1][ndim - len(original) + i] != 1])
-    np.copyto(target, np.add.reduce(array, axis=axes, dtype=array.dtype, keepdims=True).reshape(original))
+        shape[i] = original[i]
+    target = new_array(len(original), shape, typenum) if out is None else checked_out(
+        function, out, len(original), shape, typenum)
+    place = target
+    if out is not None and (overlap(array, target) != APART or not cnp.PyArray_ISALIGNED(target)):
+        place = new_array(len(original), shape, typenum)
+    if not is_float(typenum):
+        axes = tuple(range(missing)) + tuple([
+            missing + i for i in range(len(original)) if original[i] == 1 and full[missing + i] != 1])
+        summed = np.add.reduce(array, axis=axes, dtype=array.dtype, keepdims=True)
+        np.copyto(place, summed.reshape(original))
+    elif cnp.PyArray_SIZE(array) == 0:
+        place.fill(0)
+    else:
+        reduce_into(function, IDENTITY, [array], full, place, SUM, 1.0, ())
+    if place is not target:
+        cnp.PyArray_CopyInto(target, place)
     return as_result(out, target)
 
 

@@ -88,8 +88,8 @@ _MINIMUM_GRADS = (
     Gradient(_blocks["minimum_grad"], (0, 2, 1)),
 )
 _WHERE_GRADS = (
-    Gradient(_blocks["where_grad_a"], (0, 1)),
-    Gradient(_blocks["where_grad_b"], (0, 1)),
+    Gradient(_blocks["where_grad_a"], (0, 1), mask=True),
+    Gradient(_blocks["where_grad_b"], (0, 1), mask=True),
 )
 _AB = ("a", "b")
 

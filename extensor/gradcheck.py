@@ -294,7 +294,9 @@ def _weights(
 ) -> list[np.ndarray]:
     if grad_output is None:
         if several or shapes != [()]:
-            wanted = f"{len(shapes)} outputs of shapes {shapes}" if several else f"shape {shapes[0]}"
+            wanted = (
+                f"{len(shapes)} outputs of shapes {shapes}" if several else f"shape {shapes[0]}"
+            )
             raise ValueError(
                 f"{where}: f returned {wanted}; grad_output is needed unless f returns one scalar"
             )
@@ -324,9 +326,7 @@ def _random_like(where: str, output: Any, several: bool, rng: np.random.Generato
     for part in _parts(output, several):
         array = np.asarray(part)
         if array.dtype.kind != "f":
-            raise TypeError(
-                f"{where}: forward returned {array.dtype}, a floating dtype is needed"
-            )
+            raise TypeError(f"{where}: forward returned {array.dtype}, a floating dtype is needed")
         parts.append(asarray(np.asarray(rng.standard_normal(array.shape), array.dtype)))
     if not several:
         return parts[0]

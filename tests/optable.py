@@ -65,7 +65,9 @@ class Domain:
         values = rng.uniform(self.low, self.high, shape)
         if self.hole:
             sign = np.where(values < 0, -1.0, 1.0)
-            values = np.where(np.abs(values) < self.hole, sign * (self.hole + np.abs(values)), values)
+            values = np.where(
+                np.abs(values) < self.hole, sign * (self.hole + np.abs(values)), values
+            )
         return np.asarray(values, dtype)
 
     def special(self, dtype: Any) -> np.ndarray:
@@ -156,10 +158,12 @@ class Op:
     wrt                 the inputs that have a gradient
     ulp                 error allowed in the forward result; 0: equal to NumPy bit for bit
     bound, grad_bound   instead of ulp and of the bound for sums: functions that return the allowed
-                        absolute error, (expected, unit, *arguments)
+                        absolute error, (expected, unit, *arguments, **kwargs); float16's final
+                        rounding is added to it
     kinks               distance of each element from the next kink, for the numerical gradient
     like                NumPy function whose result dtype this one has (default: reference)
-    packed              the inputs are handed over as one list
+    packed              the inputs are handed over as one list (of a fixed length: further rows of
+                        the same name for others), and so are shapes and gradients
     backward_kwargs     keywords of the case that backward takes too
     backward_only       those of them that forward does not take
     elementwise         an element of the result depends on the elements at its place alone

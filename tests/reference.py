@@ -1,9 +1,10 @@
 """Slow gold versions in NumPy, written from the formulas and independent of the library.
 
 Forward functions of rows with ``ulp=0`` are NumPy's own, evaluated in the dtype of the result.
-Everything else is evaluated in ``numpy.longdouble``. A gradient function gets what the library's
-backward function gets and returns one array of terms for each gradient, in the broadcast shape;
-`unbroadcast` adds the terms that belong to one element of the input.
+Everything else is evaluated in ``numpy.longdouble`` (in float64 for gradients of float32). A
+gradient function gets what the library's backward function gets and returns one array of terms
+for each gradient, in the broadcast shape; `unbroadcast` adds the terms that belong to one element
+of the input.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def unbroadcast(terms: Array, shape: tuple[int, ...]) -> Array:
     axes = tuple(range(lead)) + tuple(
         lead + i for i, n in enumerate(shape) if n == 1 and terms.shape[lead + i] != 1
     )
-    summed = terms.sum(axis=axes, dtype=np.longdouble) if axes else terms
+    summed = terms.sum(axis=axes) if axes else terms
     return summed.reshape(shape)
 
 

@@ -95,7 +95,9 @@ def test_arange_precision_and_limits() -> None:
             ex.arange(bad)
 
 
-@pytest.mark.parametrize("arguments", [(3,), (2, 4), (4, 2), (0,), (3, 3, 1), (3, 4, -2), (2, 2, 9)])
+@pytest.mark.parametrize(
+    "arguments", [(3,), (2, 4), (4, 2), (0,), (3, 3, 1), (3, 4, -2), (2, 2, 9)]
+)
 def test_eye(arguments: tuple) -> None:
     for dtype in ("float32", "int8", "bool"):
         tensor = ex.eye(*arguments, dtype=dtype)

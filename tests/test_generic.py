@@ -38,18 +38,30 @@ def cases(row: Op) -> list[Case]:
     return list(row.cases)
 
 
+def cases_and_blocks(row: Op) -> list[Case]:
+    return [*row.cases, *checks.block_cases(row)]
+
+
 def edges(row: Op) -> list[tuple[Edge, str]]:
     return [(edge, dtype) for edge in row.edges for dtype in edge.dtypes]
 
 
-def sums(row: Op) -> list[Case]:
-    """One input broadcast along the first axis, the last, both, for a sum of 2**18 and more."""
-    n = 2**18 + 1
-    shapes = [((n, 2), (2,)), ((2, n), (2, 1)), ((n,), ()), ((5, n // 5, 3), (5, 1, 3))]
-    return [Case((*((full,) * (row.arity - 1)), small)) for full, small in shapes]
+def sums(row: Op) -> list[tuple[Case, str]]:
+    """One input broadcast along the first axis, the last, all, and one in the middle."""
+    found = []
+    for dtype in FLOATS:
+        n = 2**16 + 1 if dtype == "float64" else 2**18 + 1
+        for full, small in [
+            ((n, 2), (2,)),
+            ((2, n), (2, 1)),
+            ((n,), ()),
+            ((3, n // 3, 2), (3, 1, 2)),
+        ]:
+            found.append((Case((*((full,) * (row.arity - 1)), small)), dtype))
+    return found
 
 
-@over("values", ROWS, cases)
+@over("values", ROWS, cases_and_blocks)
 def test_values(arguments: Any) -> None:
     checks.check_values(*arguments)
 
@@ -79,7 +91,7 @@ def test_gradients(arguments: Any) -> None:
     checks.check_gradients(*arguments)
 
 
-@over("gradient values", GRADIENT_ROWS, cases, FLOATS)
+@over("gradient values", GRADIENT_ROWS, cases_and_blocks, FLOATS)
 def test_gradient_values(arguments: Any) -> None:
     checks.check_gradient_values(*arguments)
 
@@ -98,7 +110,6 @@ def test_gradient_of_python_scalars(arguments: Any) -> None:
     "summed gradients",
     [row for row in GRADIENT_ROWS if row.arity > 1 and row.elementwise],
     sums,
-    FLOATS,
     ["0.1", "random"],
 )
 def test_summed_gradients(arguments: Any) -> None:
@@ -115,12 +126,12 @@ def test_position_independence(arguments: Any) -> None:
     checks.check_independence(*arguments)
 
 
-@over("threads", ROWS, lambda row: list(checks.large_cases(row)), FLOATS)
+@over("threads", ROWS, lambda row: list(checks.large_cases(row)))
 def test_threads(arguments: Any) -> None:
     checks.check_threads(*arguments)
 
 
-@over("out", [row for row in ROWS if not row.view], FLOATS)
+@over("out", [row for row in ROWS if not row.view], [*FLOATS, "int64"])
 def test_out(arguments: Any) -> None:
     checks.check_out(*arguments)
 

@@ -247,7 +247,7 @@ def _spoiled(gradient: Any) -> Any:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_planted_wrong_gradients_are_caught(mistake: str, dtype: Any) -> None:
     a, b = ex.tensor(A, dtype), ex.tensor(B, dtype)
-    with pytest.raises(AssertionError, match="check_gradient: input [01]"):
+    with pytest.raises(AssertionError, match=r"check_gradient: input [01]"):
         ex.check_gradient(ex.multiply, PLANTED[mistake], (a, b))
 
 

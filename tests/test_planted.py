@@ -66,9 +66,13 @@ def test_the_checks_pass_without_a_planted_error() -> None:
 def test_wrong_values(row: Op) -> None:
     function = getattr(ex, row.name)
     case = row.cases[2]
-    caught(checks.check_values, planted(row, function=changed(function, elements(_last_wrong))), case)
+    caught(
+        checks.check_values, planted(row, function=changed(function, elements(_last_wrong))), case
+    )
     if row.ulp == 0 and row.category == "arithmetic":
-        caught(checks.check_values, planted(row, function=changed(function, elements(_one_ulp))), case)
+        caught(
+            checks.check_values, planted(row, function=changed(function, elements(_one_ulp))), case
+        )
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.terms], ids=str)

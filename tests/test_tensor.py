@@ -61,7 +61,17 @@ def test_attributes() -> None:
 @pytest.mark.parametrize("op", BINARY + COMPARISONS, ids=lambda op: op.__name__)
 @pytest.mark.parametrize(
     "other",
-    [2, 2.5, True, np.float64(2), np.float32(3), np.int64(2), np.arange(1, 5), np.float32(4), [2.0]],
+    [
+        2,
+        2.5,
+        True,
+        np.float64(2),
+        np.float32(3),
+        np.int64(2),
+        np.arange(1, 5),
+        np.float32(4),
+        [2.0],
+    ],
     ids=repr,
 )
 def test_operators_on_both_sides(op: Any, other: Any) -> None:
@@ -71,7 +81,7 @@ def test_operators_on_both_sides(op: Any, other: Any) -> None:
     for got, wanted in ((op(base(), other), right), (op(other, base()), left)):
         assert type(got) is ex.ExTensor
         assert_same_bits(got, wanted)
-    assert_same_bits(op(base(), base() + 1), op(X, X + 1))
+    assert_same_bits(op(base(), base() + 0.5), op(X, X + np.float32(0.5)))
 
 
 def test_power_operators() -> None:
@@ -89,14 +99,17 @@ def test_power_operators() -> None:
 
 def test_numpy_on_the_left_gives_tensors() -> None:
     t = base()
-    for result in (X + t, np.float64(2) * t, np.int64(1) - t, X > t, np.array(3.0) / t, X % (t + 50)):
+    for result in (
+        X + t,
+        np.float64(2) * t,
+        np.int64(1) - t,
+        np.float32(3) > t,
+        np.array(3.0) / t,
+        X % (t + 50),
+    ):
         assert type(result) is ex.ExTensor
     assert_same_bits(np.float64(2) * t, np.float64(2) * X)
     assert_same_bits(X - (t + 1), X - (X + 1))
-    array = X.copy()
-    array += t
-    assert type(array) is np.ndarray
-    assert_same_bits(array, X + X)
 
 
 def test_numpy_functions_accept_tensors_and_return_arrays() -> None:
@@ -119,7 +132,9 @@ def test_unary_operators() -> None:
 @pytest.mark.parametrize(
     "op", [operator.iadd, operator.isub, operator.imul, operator.itruediv], ids=lambda f: f.__name__
 )
-@pytest.mark.parametrize("other", [2, 0.1, X[0], X[:, :1], np.float64(3)], ids=lambda o: str(np.shape(o)))
+@pytest.mark.parametrize(
+    "other", [2, 0.1, X[0], X[:, :1], np.float64(3)], ids=lambda o: str(np.shape(o))
+)
 def test_in_place_operators(op: Any, other: Any) -> None:
     t = original = base()
     view = t[0]
@@ -380,7 +395,6 @@ def test_read_only_stays_read_only() -> None:
             write()
     assert not np.asarray(t).flags.writeable
     assert memoryview(t).readonly
-    assert ex.asarray(b"\x00\x00\x80?", copy=None) is not None
     assert (t + 1).tolist() == (X + 1).tolist()
 
 
@@ -485,7 +499,7 @@ def test_dlpack_copies_and_lifetimes() -> None:
     other = ex.zeros((50_000,))
     assert (part == 3.0).all()
     del other
-    with pytest.raises((TypeError, AttributeError), match="from_dlpack|dlpack"):
+    with pytest.raises((TypeError, AttributeError), match="dlpack"):
         ex.from_dlpack([1.0])
 
 
@@ -510,7 +524,9 @@ def test_reversed_tensor_into_each_consumer(consumer: str) -> None:
         pytest.skip(f"{consumer} is not installed")
     code = (
         f"import numpy as np, {consumer}, extensor as ex\n"
-        f"for t in (ex.arange(6, dtype=ex.float32)[::-1], ex.ones((3, 4))[:, ::-2], ex.ones((2, 3)).T):\n"
+        f"x = ex.arange(12, dtype=ex.float32)\n"
+        f"y = ex.ones((3, 4))\n"
+        f"for t in (x[::-1], x[::-2], x[10:2:-3], x[:0], y.T, y[:, ::-2], y[::-1]):\n"
         f"    assert np.array_equal({CONSUMERS[consumer]}, np.asarray(t))\n"
         f"print('fine')"
     )

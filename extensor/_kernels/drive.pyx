@@ -1,4 +1,4 @@
-"""The two drivers of element-wise work: ``run_map`` and ``run_sum``.
+"""The two drivers of element-wise work: ``run_map`` and ``run_reduce``.
 
 Both cut the iteration space into tiles of a few thousand elements by shape alone, hand each tile
 to the blocks as contiguous memory and share the tiles out among the threads. An operand that is
@@ -6,15 +6,17 @@ contiguous in the tile is passed where it lies; any other (strided, broadcast, f
 gathered into a buffer that stays in cache. Strides, broadcasting, float16 and threads exist only
 here.
 
-``run_sum`` adds the blocks' results up while they are computed: lanes of at most 16 additions,
-then a tree, the same tree for every thread count. Its error is at most (16 + log2 n) roundings.
+``run_reduce`` joins the blocks' results (sum, maximum or minimum) while they are computed: lanes of
+at most 16 elements, then a tree, the same tree for every thread count. The error of a sum is at
+most (16 + log2 n) roundings.
 """
 
 from cython.parallel cimport prange
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
+from extensor._kernels.joining cimport DEPTH, join, neutral, tile_join, tree_join
 from extensor._kernels.types cimport (
     MAX_INPUTS, Call, Job, Operand, call_block, export, floating,
 )
@@ -38,12 +40,9 @@ cdef extern from *:
 cdef enum:
     TILE = 4096         # elements of a map tile: 16 KiB of float32, a third of a 48 KiB L1
     SQUARE = 64         # side of a tile where an operand runs across the rows (transposed)
-    DEPTH = 16          # additions in a row within one lane
-    LANES = 64          # lanes of a contiguous sum: four 512-bit registers of float32
-    WIDTH = 512         # columns of a column-sum tile
-    GROUP = 64          # column-sum tiles added up in one work item
-    SUM_TILE = 8192     # DEPTH * WIDTH: the largest tile
-    PARTS = 8           # SUM_TILE over DEPTH * LANES
+    WIDTH = 512         # columns of a column-mode tile
+    GROUP = 64          # column tiles joined in one work item
+    LARGE_TILE = 8192     # DEPTH * WIDTH: the largest tile
 
 ctypedef fused word:
     uint8_t
@@ -369,59 +368,10 @@ cdef int run_map(Job* job) noexcept nogil:
     return -1 if job.failed else 0
 
 
-# ---------------------------------------------------------------- sum
-
-cdef inline floating lane_sum(const floating* x, Py_ssize_t n, floating* lane, int lanes) noexcept nogil:
-    """Sum of at most DEPTH * lanes elements: lanes first, then a tree over them."""
-    cdef Py_ssize_t i, start = 0
-    cdef int width = lanes
-    for i in range(lanes):
-        lane[i] = 0
-    while start + lanes <= n:
-        for i in range(lanes):
-            lane[i] += x[start + i]
-        start += lanes
-    for i in range(n - start):
-        lane[i] += x[start + i]
-    while width > 1:
-        width //= 2
-        for i in range(width):
-            lane[i] += lane[i + width]
-    return lane[0]
-
-
-cdef floating tree_sum(floating* x, Py_ssize_t n, Py_ssize_t vector) noexcept nogil:
-    """Add n vectors pairwise, in place; the sum is left in the first."""
-    cdef Py_ssize_t half, i
-    while n > 1:
-        half = (n + 1) // 2
-        for i in range((n - half) * vector):
-            x[i] += x[half * vector + i]
-        n = half
-    return x[0]
-
-
-cdef floating tile_sum(const floating* x, Py_ssize_t n) noexcept nogil:
-    """Sum of one tile of contiguous values."""
-    cdef floating lane[LANES]
-    cdef floating part[PARTS]
-    cdef floating total = 0
-    cdef Py_ssize_t i, parts = 0, start = 0
-    if n <= DEPTH:
-        for i in range(n):
-            total += x[i]
-        return total
-    if n <= DEPTH * 16:
-        return lane_sum(x, n, lane, 16)
-    while start < n:
-        part[parts] = lane_sum(x + start, min(n - start, DEPTH * LANES), lane, LANES)
-        parts += 1
-        start += DEPTH * LANES
-    return tree_sum(part, parts, 1)
-
+# ---------------------------------------------------------------- reduce
 
 cdef void put(const Job* job, floating* values, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
-    """Write n finished sums to the output, from a flattened kept index on."""
+    """Write n finished results to the output, from a flattened kept index on."""
     cdef const Operand* y = &job.y[0]
     cdef Py_ssize_t i, k, quotient, offset
     cdef uint16_t half
@@ -465,7 +415,7 @@ cdef const floating* mapped(
     return <const floating*> span.y[0].values
 
 
-cdef struct SumPlan:
+cdef struct ReducePlan:
     Py_ssize_t items            # pieces of work
     Py_ssize_t parts            # partial sums of one kept element (or vector)
     Py_ssize_t kept             # row mode: kept elements; column mode: kept vectors
@@ -477,8 +427,8 @@ cdef struct SumPlan:
     Py_ssize_t fold             # column mode: rows side by side in one lane vector
 
 
-cdef SumPlan plan_sum(const Job* job) noexcept nogil:
-    cdef SumPlan plan
+cdef ReducePlan plan_reduce(const Job* job) noexcept nogil:
+    cdef ReducePlan plan
     cdef Py_ssize_t columns = job.shape[job.ndim - 1], rows
     cdef int i
     plan.kept = 1
@@ -519,8 +469,8 @@ cdef SumPlan plan_sum(const Job* job) noexcept nogil:
     return plan
 
 
-cdef void sum_group(
-    const Job* job, const SumPlan* plan, Span* span, Py_ssize_t item, floating* unused,
+cdef void reduce_group(
+    const Job* job, const ReducePlan* plan, Span* span, Py_ssize_t item, floating* unused,
 ) noexcept nogil:
     """Row mode, short rows: whole kept elements, several in one tile."""
     cdef Py_ssize_t first = item * plan.group, i
@@ -529,12 +479,12 @@ cdef void sum_group(
     cdef const floating* tile = mapped[floating](
         job, span, first * plan.rows, 0, count * plan.rows, plan.cols, NULL)
     for i in range(count):
-        sums[i] = tile_sum(tile + i * plan.reduced, plan.reduced)
+        sums[i] = tile_join(tile + i * plan.reduced, plan.reduced, job.how)
     put(job, sums, first, count)
 
 
-cdef void sum_part(
-    const Job* job, const SumPlan* plan, Span* span, Py_ssize_t item, floating* partial,
+cdef void reduce_part(
+    const Job* job, const ReducePlan* plan, Span* span, Py_ssize_t item, floating* partial,
 ) noexcept nogil:
     """Row mode, long rows: one tile of one kept element."""
     cdef Py_ssize_t k = item // plan.parts, part = item - item // plan.parts * plan.parts
@@ -545,39 +495,40 @@ cdef void sum_part(
     cdef Py_ssize_t cols = min(plan.cols, job.shape[job.ndim - 1] - col)
     cdef const floating* tile = mapped[floating](
         job, span, k * rows_of_k + row, col, rows, cols, NULL)
-    partial[item] = tile_sum(tile, rows * cols)
+    partial[item] = tile_join(tile, rows * cols, job.how)
 
 
-cdef void add_rows(
-    const Job* job, const SumPlan* plan, Span* span, floating* sums,
+cdef void join_rows(
+    const Job* job, const ReducePlan* plan, Span* span, floating* sums,
     Py_ssize_t row, Py_ssize_t col, Py_ssize_t rows, Py_ssize_t cols,
 ) noexcept nogil:
-    """Column mode: one tile, added up row by row into sums[0:cols]."""
+    """Column mode: one tile, joined row by row into sums[0:cols]."""
     cdef Py_ssize_t width = cols * plan.fold, n = rows * cols, i, start = 0, r
     cdef const floating* tile
     cdef const Operand* x = &job.x[0]
-    memset(sums, 0, width * sizeof(floating))
+    for i in range(width):
+        sums[i] = neutral(job.how, sums[i])
     if (job.calls[0].block == NULL and plan.fold == 1 and not x.half
             and x.strides[job.ndim - 1] == sizeof(floating)):
         for r in range(rows):
             tile = <const floating*> (x.data + row_offset(job, x, row + r)) + col
             for i in range(cols):
-                sums[i] += tile[i]
+                sums[i] = join(sums[i], tile[i], job.how)
         return
     tile = mapped[floating](job, span, row, col, rows, cols, NULL)
     while start + width <= n:
         for i in range(width):
-            sums[i] += tile[start + i]
+            sums[i] = join(sums[i], tile[start + i], job.how)
         start += width
     for i in range(n - start):
-        sums[i] += tile[start + i]
-    tree_sum(sums, plan.fold, cols)
+        sums[i] = join(sums[i], tile[start + i], job.how)
+    tree_join(sums, plan.fold, cols, job.how)
 
 
-cdef void sum_columns(
-    const Job* job, const SumPlan* plan, Span* span, Py_ssize_t item, floating* partial,
+cdef void reduce_columns(
+    const Job* job, const ReducePlan* plan, Span* span, Py_ssize_t item, floating* partial,
 ) noexcept nogil:
-    """Column mode: GROUP tiles one below the other, added pairwise as a binary counter does."""
+    """Column mode: GROUP tiles one below the other, joined pairwise as a binary counter does."""
     cdef floating level[7 * WIDTH]      # log2(GROUP) + 1 vectors
     cdef Py_ssize_t columns = job.shape[job.ndim - 1]
     cdef Py_ssize_t k = item // (plan.parts * plan.across)
@@ -588,7 +539,7 @@ cdef void sum_columns(
     cdef Py_ssize_t end = min(row + plan.rows * GROUP, plan.reduced)
     cdef Py_ssize_t tiles = 0, depth = 0, carry, i
     while row < end:
-        add_rows(job, plan, span, &level[depth * WIDTH],
+        join_rows(job, plan, span, &level[depth * WIDTH],
                  k * plan.reduced + row, col, min(plan.rows, end - row), cols)
         depth += 1
         tiles += 1
@@ -596,7 +547,8 @@ cdef void sum_columns(
         carry = tiles
         while depth > 1 and (carry % 2 == 0 or row >= end):
             for i in range(cols):
-                level[(depth - 2) * WIDTH + i] += level[(depth - 1) * WIDTH + i]
+                level[(depth - 2) * WIDTH + i] = join(
+                    level[(depth - 2) * WIDTH + i], level[(depth - 1) * WIDTH + i], job.how)
             depth -= 1
             carry //= 2
     if plan.parts == 1:
@@ -605,8 +557,8 @@ cdef void sum_columns(
         memcpy(partial + (k * plan.parts + part) * columns + col, level, cols * sizeof(floating))
 
 
-cdef int sum_span(
-    const Job* job, const SumPlan* plan, Py_ssize_t first, Py_ssize_t last, floating* partial,
+cdef int reduce_span(
+    const Job* job, const ReducePlan* plan, Py_ssize_t first, Py_ssize_t last, floating* partial,
 ) noexcept nogil:
     cdef Span span
     cdef Py_ssize_t item
@@ -614,21 +566,21 @@ cdef int sum_span(
         return 0
     span.memory = NULL
     if (job.calls[0].block != NULL or job.x[0].half or not job.x[0].dense or job.column_mode):
-        if not open_span(job, &span, SUM_TILE):
+        if not open_span(job, &span, LARGE_TILE):
             return -1
     for item in range(first, last):
         if job.column_mode:
-            sum_columns[floating](job, plan, &span, item, partial)
+            reduce_columns[floating](job, plan, &span, item, partial)
         elif plan.parts == 1:
-            sum_group[floating](job, plan, &span, item, NULL)
+            reduce_group[floating](job, plan, &span, item, NULL)
         else:
-            sum_part[floating](job, plan, &span, item, partial)
+            reduce_part[floating](job, plan, &span, item, partial)
     free(span.memory)
     return 0
 
 
-cdef int sum_job(Job* job, floating* unused) noexcept nogil:
-    cdef SumPlan plan = plan_sum(job)
+cdef int reduce_job(Job* job, floating* unused) noexcept nogil:
+    cdef ReducePlan plan = plan_reduce(job)
     cdef Py_ssize_t t, k, spans = job.threads
     cdef Py_ssize_t vector = job.shape[job.ndim - 1] if job.column_mode else 1
     cdef floating* partial = NULL
@@ -639,33 +591,33 @@ cdef int sum_job(Job* job, floating* unused) noexcept nogil:
     job.team = 1
     job.failed = False
     if spans <= 1 or plan.items < 2:
-        if sum_span[floating](job, &plan, 0, plan.items, partial) < 0:
+        if reduce_span[floating](job, &plan, 0, plan.items, partial) < 0:
             job.failed = True
     else:
         for t in prange(spans, schedule="static", chunksize=1, num_threads=job.threads):
             if t == 0:
                 job.team = ex_team()
-            if sum_span[floating](
+            if reduce_span[floating](
                     job, &plan, plan.items * t // spans, plan.items * (t + 1) // spans, partial) < 0:
                 job.failed = True
     if plan.parts > 1 and not job.failed:
         for k in range(plan.kept):
-            tree_sum(partial + k * plan.parts * vector, plan.parts, vector)
+            tree_join(partial + k * plan.parts * vector, plan.parts, vector, job.how)
             put(job, partial + k * plan.parts * vector, k * vector, vector)
     free(partial)
     return -1 if job.failed else 0
 
 
-cdef int run_sum_f32(Job* job) noexcept nogil:
-    return sum_job[float](job, NULL)
+cdef int run_reduce_f32(Job* job) noexcept nogil:
+    return reduce_job[float](job, NULL)
 
 
-cdef int run_sum_f64(Job* job) noexcept nogil:
-    return sum_job[double](job, NULL)
+cdef int run_reduce_f64(Job* job) noexcept nogil:
+    return reduce_job[double](job, NULL)
 
 
 EXPORTS = {
     "map": export(<void*> run_map),
-    "sum_f32": export(<void*> run_sum_f32),
-    "sum_f64": export(<void*> run_sum_f64),
+    "reduce_f32": export(<void*> run_reduce_f32),
+    "reduce_f64": export(<void*> run_reduce_f64),
 }

@@ -23,7 +23,8 @@
 
 /* C[m,n] = A[m,k] B[k,n] + bias[n], or C += ...; strides in elements, any sign, zero
  * allowed for A and B. Batch axes are outermost first; an axis with c_batch 0 is summed
- * into C in index order, as if k were longer. bias: n contiguous elements of C's dtype
+ * into C in index order, as if k were longer (so an empty axis of C needs a c_batch
+ * other than 0; where C is empty the caller may as well not call). bias: n contiguous elements of C's dtype
  * or NULL. C must not overlap A, B or bias. threads: the size of the OpenMP team,
  * 1 = no region is opened. */
 typedef struct {
@@ -80,8 +81,8 @@ typedef struct {
 /* Tiles. MR rows x NV vectors of C are held in registers while k runs; KC steps of k
  * make a block. */
 #if EX_VECTOR_BYTES == 64
-enum { EX_MR_F32 = 12, EX_NV_F32 = 2, EX_KC_F32 = 512 };
-enum { EX_MR_F64 = 12, EX_NV_F64 = 2, EX_KC_F64 = 256 };
+enum { EX_MR_F32 = 12, EX_NV_F32 = 2, EX_KC_F32 = 1024 };
+enum { EX_MR_F64 = 12, EX_NV_F64 = 2, EX_KC_F64 = 512 };
 #elif EX_VECTOR_BYTES == 32
 enum { EX_MR_F32 = 6, EX_NV_F32 = 2, EX_KC_F32 = 512 };
 enum { EX_MR_F64 = 6, EX_NV_F64 = 2, EX_KC_F64 = 256 };
@@ -400,9 +401,11 @@ EX_INLINE void EX_NAME(ex_tile)(const int rows, const int vectors, KERNEL_ARGS) 
     const VEC zero = SPLAT(0);
     EX_UNROLL
     for (int i = 0; i < rows; i++) {
-        if (c_col == 1) EX_PREFETCH_WRITE(c + i * c_row);
         EX_UNROLL
-        for (int j = 0; j < vectors; j++) acc[i][j] = zero;
+        for (int j = 0; j < vectors; j++) {
+            acc[i][j] = zero;
+            if (j * EX_VECTOR_BYTES % 64 == 0) EX_PREFETCH_WRITE(c + i * c_row + j * W);
+        }
     }
     for (ptrdiff_t p = 0; p < kc; p++) {
         EX_UNROLL

@@ -94,6 +94,7 @@ cdef enum:
     # AVX-512. Large enough to reuse what lies in the caches, small enough to balance.
     TILE_ROW_PANELS = 10
     TILE_COLUMN_PANELS = 8
+    PACK_PANELS = 4
     # Rows of a tile of the tiles path, and columns of a half precision tile.
     TILE_ROWS = 240
     HALF_COLUMNS = 256
@@ -250,10 +251,7 @@ cdef void tile(const Plan* p, Py_ssize_t batch, Py_ssize_t i0, Py_ssize_t m, Py_
             from_a = p.a + (at.a + more.a + i0 * p.a_row + k0 * p.a_col) * p.item
             from_b = p.b + (at.b + more.b + j0 * p.b_col + k0 * p.b_row) * p.item
             if p.half:
-                for i in range(panels):
-                    row = cut(m, panels, i)
-                    pack(from_a + row * p.a_row * p.item, True, p.a_row, p.a_col, cut(m, panels, i + 1) - row,
-                         cut(m, panels, i + 1) - row, kc, packed_a + row * kc)
+                pack_panels(from_a, True, p.a_row, p.a_col, m, panels, 0, 0, panels, kc, packed_a)
             for jp in range(parts(n, nr)):
                 j = jp * nr
                 columns = smaller(nr, n - j)
@@ -339,22 +337,47 @@ cdef inline void tile_number(const Plan* p, Py_ssize_t t, Py_ssize_t row_tiles, 
 
 
 # ---- shared: all threads pack, then all threads multiply ------------------------------
-cdef void pack_panel(const Plan* p, Py_ssize_t index, Py_ssize_t panels_a, Py_ssize_t m, Py_ssize_t n,
-                     Py_ssize_t kc, const floating* a, const floating* b, floating* packed_a,
-                     floating* packed_b) noexcept nogil:
-    """Panel `index` of A (the first panels_a, unless A is read directly) or of B."""
-    cdef Py_ssize_t nr = panel_columns(a), w = lanes(a), first, count
-    if p.direct_a:
-        index = index + panels_a
-    if index < panels_a:
-        first = cut(m, panels_a, index)
-        count = cut(m, panels_a, index + 1) - first
-        pack(<const char*>(a + first * p.a_row), False, p.a_row, p.a_col, count, count, kc, packed_a + first * kc)
+cdef void pack_panels(const char* s, bint half, Py_ssize_t lane_stride, Py_ssize_t k_stride, Py_ssize_t total,
+                      Py_ssize_t panels, Py_ssize_t width, Py_ssize_t first, Py_ssize_t last, Py_ssize_t kc,
+                      floating* d) noexcept nogil:
+    """Panels first..last of a packed block of `total` lanes.
+
+    width is 0 for A (panels as equal as possible, unpadded) and the panel width for B
+    (the last panel padded to whole vectors). Where lanes lie side by side in memory,
+    eight steps of k go through all the panels before the next eight: with rows a power
+    of two apart that keeps their cache lines until all panels have used them (0.30
+    against 0.52 cycles an element at a stride of 4096 bytes, 0.29 against 0.33 at 2048).
+    """
+    cdef Py_ssize_t item = 2 if half else sizeof(floating), w = lanes(d)
+    cdef Py_ssize_t strip = 8 if lane_stride == 1 else kc, i0, k0, steps, i, lane, count, padded
+    for i0 in range(parts(kc, strip) if kc > 0 else 0):
+        k0 = i0 * strip
+        steps = smaller(strip, kc - k0)
+        for i in range(first, last):
+            if width == 0:
+                lane = cut(total, panels, i)
+                count = padded = cut(total, panels, i + 1) - lane
+            else:
+                lane = i * width
+                count = smaller(width, total - lane)
+                padded = parts(count, w) * w
+            pack(s + (lane * lane_stride + k0 * k_stride) * item, half, lane_stride, k_stride, count, padded, steps,
+                 d + lane * kc + k0 * padded)
+
+
+cdef void pack_task(const Plan* p, Py_ssize_t index, Py_ssize_t panels_a, Py_ssize_t panels_b, Py_ssize_t m,
+                    Py_ssize_t n, Py_ssize_t kc, const floating* a, const floating* b, floating* packed_a,
+                    floating* packed_b) noexcept nogil:
+    """Four panels of A (unless A is read where it lies), or of B."""
+    cdef Py_ssize_t tasks_a = 0 if p.direct_a else parts(panels_a, PACK_PANELS)
+    if index < tasks_a:
+        index = index * PACK_PANELS
+        pack_panels(<const char*>a, False, p.a_row, p.a_col, m, panels_a, 0, index,
+                    smaller(panels_a, index + PACK_PANELS), kc, packed_a)
     else:
-        first = (index - panels_a) * nr
-        count = smaller(nr, n - first)
-        pack(<const char*>(b + first * p.b_col), False, p.b_col, p.b_row, count, parts(count, w) * w, kc,
-             packed_b + first * kc)
+        index = (index - tasks_a) * PACK_PANELS
+        pack_panels(<const char*>b, False, p.b_col, p.b_row, n, panels_b, panel_columns(a), index,
+                    smaller(panels_b, index + PACK_PANELS), kc, packed_b)
 
 
 cdef void multiply_panels(const Plan* p, Py_ssize_t i0, Py_ssize_t i1, Py_ssize_t j0, Py_ssize_t j1,
@@ -419,9 +442,10 @@ cdef int shared(const Plan* p, const floating* x) noexcept nogil:
                             tiles_a = parts(panels_a, TILE_ROW_PANELS)
                             a = <const floating*>p.a + at.a + more.a + i * p.a_row + k0 * p.a_col
                             c = <floating*>p.c + at.c + i * p.c_row + j * p.c_col
-                            tasks = (0 if p.direct_a else panels_a) + (panels_b if i == 0 else 0)
+                            tasks = parts(0 if p.direct_a else panels_a, PACK_PANELS)
+                            tasks = tasks + parts(panels_b if i == 0 else 0, PACK_PANELS)
                             for t in prange(tasks, schedule="dynamic"):
-                                pack_panel(p, t, panels_a, m, n, kc, a, b, packed_a, packed_b)
+                                pack_task(p, t, panels_a, panels_b, m, n, kc, a, b, packed_a, packed_b)
                             # the end of a prange is a barrier
                             tasks = tiles_a * tiles_b
                             for t in prange(tasks, schedule="dynamic"):
@@ -609,7 +633,7 @@ cdef int gemm(const ex_gemm_job* job, const floating* x, bint half) noexcept nog
     p.direct_a = not half and p.a_col == 1
     p.direct_b = not half and p.b_col == 1
     products = <double>p.m * p.n * p.k
-    if not half and products >= SHARED_PRODUCTS and p.m >= 32 and p.n >= 32:
+    if not half and p.k > 0 and products >= SHARED_PRODUCTS and p.m >= 32 and p.n >= 32:
         return shared(&p, x)
     return tiles(&p, x)
 

@@ -11,6 +11,11 @@ cdef enum:
     MAX_INPUTS = 4
     MAX_OUTPUTS = 3
 
+cdef enum:              # how a reduction joins two elements; NaN wins in MAX and MIN
+    SUM
+    MAX
+    MIN
+
 # A block is one loop over contiguous memory. Its pointers are float* or double* (bool operands:
 # unsigned char*); the casts to void* happen where a block is exported and where it is called.
 ctypedef void (*Block1)(const void*, void*, Py_ssize_t, const double*) noexcept nogil
@@ -48,7 +53,8 @@ ctypedef struct Job:
     int threads                     # 1 = serial
     int team                        # out: how many threads ran
     bint failed                     # out: no memory for scratch
-    # Sums only. Row mode: axes [kept…, reduced…]. Column mode: [kept…, reduced…, one kept].
+    # Reductions only. Row mode: axes [kept…, reduced…]. Column mode: [kept…, reduced…, one kept].
+    int how                         # SUM, MAX or MIN
     int kept                        # leading kept axes
     bint column_mode
     double divisor

@@ -318,7 +318,7 @@ EXM_INLINE float exm_softplus_backward_f32(float g, float x)
 
 EXM_INLINE float exm_softplus_grad_f32(float x) { return exm_sigmoid_f32(x); }
 
-/* softplus(x) = max(x, 0) + log1p(e), e = exp(-|x|) in [0, 1]: e + e^2*p(e), degree 9 (fit 2^-27).
+/* softplus(x) = max(x, 0) + log1p(e), e = exp(-|x|) in [0, 1]: e + e^2*p(e), degree 9 (fit 2^-30).
  * ULP ? */
 EXM_INLINE float exm_softplus_f32(float x)
 {
@@ -326,7 +326,7 @@ EXM_INLINE float exm_softplus_f32(float x)
     {
         float e2 = e * e, e4 = e2 * e2, p0, p1;
         p0 = EXM_H4_F32(e, 0.333327144f, -0.249888644f, 0.198996231f, -0.161351725f);
-        p1 = EXM_H5_F32(e, 0.1247954f, -0.083239235f, 0.0421152115f, -0.0136919292f, 0.00208461215f);
+        p1 = EXM_H5_F32(e, 0.1247954f, -0.083239235f, 0.0421152003f, -0.0136919171f, 0.00208460772f);
         p0 = EXM_FMA_F32(p1, e4, p0);
         p = EXM_FMA_F32(p0, e, -0.499999881f);
     }
@@ -440,9 +440,9 @@ EXM_INLINE exm_scaled_f64 exm_exp_parts_f64(double x, double x_low)
     r = EXM_FMA_F64(k, -7.371002565167799e-13, r) + x_low; /* -0.0 where there is none: x + -0.0 is x and folds away */
     {
         double r2 = r * r, p0, p1;
-        p0 = EXM_H5_F64(r2, 0.16666666666666413, 0.008333333333485736, 0.00019841269541749084, 2.7557542120428686e-06,
-            2.5017620709666442e-08);
-        p1 = EXM_H4_F64(r2, 0.041666666666514494, 0.0013888888948192198, 2.48014880250151e-05, 2.7632153547088773e-07);
+        p0 = EXM_H5_F64(r2, 0.16666666666666413, 0.008333333333485736, 0.00019841269541749084, 2.7557542120428157e-06,
+            2.501762071015701e-08);
+        p1 = EXM_H4_F64(r2, 0.041666666666514494, 0.0013888888948192198, 2.48014880250151e-05, 2.763215354708664e-07);
         p0 = EXM_FMA_F64(p1, r, p0);
         p = EXM_FMA_F64(p0, r, 0.5000000000000012);
     }
@@ -511,10 +511,10 @@ EXM_INLINE double exm_expm1_f64(double x)
     r_low = (r0 - r) - t;
     {
         double r2 = r * r, p0, p1;
-        p0 = EXM_H5_F64(r2, 0.16666666666666677, 0.008333333333321818, 0.0001984126988527787, 2.7557245208995174e-06,
-            2.5108671983902746e-08);
-        p1 = EXM_H5_F64(r2, 0.041666666666666685, 0.001388888888889372, 2.4801587278886236e-05, 2.755732959797131e-07,
-            2.0893911349335957e-09);
+        p0 = EXM_H5_F64(r2, 0.16666666666666677, 0.008333333333321818, 0.0001984126988527787, 2.755724520899569e-06,
+            2.5108671982979443e-08);
+        p1 = EXM_H5_F64(r2, 0.041666666666666685, 0.001388888888889372, 2.4801587278886236e-05, 2.7557329597956656e-07,
+            2.0893911372218143e-09);
         p0 = EXM_FMA_F64(p1, r, p0);
         p = EXM_FMA_F64(p0, r, 0.5);
     }
@@ -557,10 +557,10 @@ EXM_INLINE double exm_tanh_f64(double x)
     double a = exm_abs_f64(x), z = x * x, p, small, shifted, k, r, s, q;
     {
         double z2 = z * z, p0, p1;
-        p0 = EXM_H5_F64(z2, 0.13333333333261937, 0.02186948757450048, 0.003591989007584713, 0.0005863137658503256,
-            7.713800303323071e-05);
-        p1 = EXM_H5_F64(z2, -0.05396825393119738, -0.008863220981903319, -0.001454958028251575, -0.00022855861126723539,
-            -1.6069456593152903e-05);
+        p0 = EXM_H5_F64(z2, 0.13333333333261937, 0.02186948757450048, 0.003591989007584713, 0.0005863137658213277,
+            7.713800289845785e-05);
+        p1 = EXM_H5_F64(z2, -0.05396825393119738, -0.008863220981903319, -0.001454958028251575, -0.0002285586111224927,
+            -1.606945671253424e-05);
         p0 = EXM_FMA_F64(p1, z, p0);
         p = EXM_FMA_F64(p0, z, -0.33333333333332854);
     }
@@ -572,9 +572,9 @@ EXM_INLINE double exm_tanh_f64(double x)
     r = EXM_FMA_F64(k, -7.371002565167799e-13, r);
     {
         double r2 = r * r, p0, p1;
-        p0 = EXM_H5_F64(r2, 0.16666666666666413, 0.008333333333485736, 0.00019841269541749084, 2.7557542120428686e-06,
-            2.5017620709666442e-08);
-        p1 = EXM_H4_F64(r2, 0.041666666666514494, 0.0013888888948192198, 2.48014880250151e-05, 2.7632153547088773e-07);
+        p0 = EXM_H5_F64(r2, 0.16666666666666413, 0.008333333333485736, 0.00019841269541749084, 2.7557542120428157e-06,
+            2.501762071015701e-08);
+        p1 = EXM_H4_F64(r2, 0.041666666666514494, 0.0013888888948192198, 2.48014880250151e-05, 2.763215354708664e-07);
         p0 = EXM_FMA_F64(p1, r, p0);
         p = EXM_FMA_F64(p0, r, 0.5000000000000012);
     }
@@ -612,10 +612,10 @@ EXM_INLINE double exm_softplus_f64(double x)
     {
         double e2 = e * e, e4 = e2 * e2, p0, p1;
         p0 = EXM_H8_F64(e, 0.33333333333235254, -0.24999999993685515, 0.19999999791523823, -0.16666662501285548,
-            0.14285658923085032, -0.1249947978347685, 0.11107506829016907, -0.09981018021712941);
-        p1 = EXM_H11_F64(e, 0.09013162664038746, -0.0808123239698814, 0.07035581299718224, -0.05750260932822809,
-            0.042300835318755184, -0.026744647007231725, 0.0138390889985357, -0.005543380124816458, 0.001595844311645562,
-            -0.00029178569572382997, 2.5332652313655942e-05);
+            0.14285658923085032, -0.1249947978347685, 0.11107506829647314, -0.0998101803137825);
+        p1 = EXM_H11_F64(e, 0.09013162727420784, -0.08081232622673994, 0.07035581733002466, -0.057502611643339197,
+            0.042300825382081055, -0.02674461707396489, 0.013839046145002499, -0.0055433428414059845,
+            0.001595824222639558, -0.0002917794960032723, 2.5331810784987405e-05);
         p0 = EXM_FMA_F64(p1, e4 * e4, p0);
         p = EXM_FMA_F64(p0, e, -0.4999999999999946);
     }
@@ -722,17 +722,18 @@ EXM_INLINE float exm_erf_f32(float x)
     a = a > 4.0f ? 4.0f : a;
     {
         float z2 = z * z, p0, p1;
-        p0 = EXM_H3_F32(z2, -0.376126021f, -0.0268392675f, -0.000776657253f);
-        p1 = EXM_H3_F32(z2, 0.112832569f, 0.00516035082f, 7.06582214e-05f);
+        p0 = EXM_H3_F32(z2, 0.112832569f, 0.00516035082f, 7.06582214e-05f);
+        p1 = EXM_H2_F32(z2, -0.0268392675f, -0.000776657253f);
         p0 = EXM_FMA_F32(p1, z, p0);
+        p0 = EXM_FMA_F32(p0, z, -0.376126021f);
         p = EXM_FMA_F32(p0, z, 0.128379166f);
     }
     small = EXM_FMA_F32(a, p, a);
     t = a - 1.1484375f;
     {
         float t2 = t * t, p0, p1;
-        p0 = EXM_H4_F32(t2, -0.410904169f, 0.0474536382f, -0.00444350718f, -5.15154934e-05f);
-        p1 = EXM_H4_F32(t2, 0.0262874831f, -0.00728154834f, 0.00144860556f, -1.8622166e-05f);
+        p0 = EXM_H4_F32(t2, -0.410904169f, 0.0474536382f, -0.00444350718f, -5.15157481e-05f);
+        p1 = EXM_H4_F32(t2, 0.0262874831f, -0.00728154834f, 0.00144860556f, -1.86220004e-05f);
         p0 = EXM_FMA_F32(p1, t, p0);
         p = EXM_FMA_F32(p0, t, 0.568355143f);
     }
@@ -761,8 +762,8 @@ EXM_INLINE float exm_mills_f32(float a)
     float q = 3.0f / (3.0f + a), t = EXM_FMA_F32(q, -1.5f, 1.0f), p;
     {
         float t2 = t * t, p0, p1;
-        p0 = EXM_H5_F32(t2, -0.300660133f, -0.0211014636f, 0.00445937319f, -0.000320650579f, -6.46517146e-05f);
-        p1 = EXM_H5_F32(t2, 0.158810362f, -0.0203333087f, 0.00453419471f, -0.00124335196f, 0.000228837729f);
+        p0 = EXM_H5_F32(t2, -0.300660133f, -0.0211014636f, 0.00445937319f, -0.000320649851f, -6.46543631e-05f);
+        p1 = EXM_H5_F32(t2, 0.158810362f, -0.0203333087f, 0.00453419471f, -0.00124335173f, 0.000228839708f);
         p0 = EXM_FMA_F32(p1, t, p0);
         p = EXM_FMA_F32(p0, t, 0.308670998f);
     }
@@ -846,7 +847,7 @@ EXM_INLINE float exm_gelu_tanh_backward_f32(float g, float x)
 EXM_INLINE float exm_gelu_tanh_grad_f32(float x) { return exm_gelu_tanh_backward_f32(1.0f, x); }
 
 /* erf: x + x*p(x^2) of degree 12 (fit 2^-56) below 1.125; above, 1 - q^4 where q(t), degree 20,
- * approximates erfc(|x|)^(1/4) up to 6.0, beyond which erf rounds to 1 (absolute fit 2^-59).
+ * approximates erfc(|x|)^(1/4) up to 6.0, beyond which erf rounds to 1 (absolute fit 2^-58).
  * ULP ? */
 EXM_INLINE double exm_erf_f64(double x)
 {
@@ -854,27 +855,28 @@ EXM_INLINE double exm_erf_f64(double x)
     a = a > 6.0 ? 6.0 : a;
     {
         double z2 = z * z, z4 = z2 * z2, p0, p1, p2, p3;
-        p0 = EXM_H3_F64(z4, -0.37612638903183393, -0.0008548326218422819, -1.6299168222456947e-07);
-        p1 = EXM_H3_F64(z4, 0.11283791670941169, 0.0001205530848636155, 1.437430990384299e-08);
-        p2 = EXM_H3_F64(z4, -0.026866170642997126, -1.49251511139632e-05, -1.0451336362329148e-09);
-        p3 = EXM_H3_F64(z4, 0.005223977608458457, 1.6455152987256495e-06, 4.6463075872245404e-11);
+        p0 = EXM_H3_F64(z4, 0.11283791670941169, 0.0001205530848636155, 1.4374314623469754e-08);
+        p1 = EXM_H3_F64(z4, -0.026866170642997126, -1.4925151114054728e-05, -1.0451364110521319e-09);
+        p2 = EXM_H3_F64(z4, 0.005223977608458457, 1.6455152999200047e-06, 4.646369143548975e-11);
+        p3 = EXM_H2_F64(z4, -0.0008548326218422819, -1.6299168588791412e-07);
         p0 = EXM_FMA_F64(p1, z, p0);
         p2 = EXM_FMA_F64(p3, z, p2);
         p0 = EXM_FMA_F64(p2, z2, p0);
+        p0 = EXM_FMA_F64(p0, z, -0.37612638903183393);
         p = EXM_FMA_F64(p0, z, 0.12837916709551256);
     }
     small = EXM_FMA_F64(a, p, a);
     t = a - 1.150390625;
     {
         double t2 = t * t, t4 = t2 * t2, p0, p1, p2, p3;
-        p0 = EXM_H5_F64(t4, -0.41080128205352323, -0.00410377214662022, -3.820035368605425e-06, 5.836110670180667e-09,
-            1.5638851580223294e-10);
-        p1 = EXM_H5_F64(t4, 0.02656778164656544, 0.0010397228501311025, 3.839571941727753e-06, 3.2585935626450276e-09,
-            -1.7956984682484066e-11);
-        p2 = EXM_H5_F64(t4, 0.047408262120677516, 0.00020158296113933076, 1.4494663122013533e-08, 1.1040841294668362e-09,
-            1.1154769168096775e-12);
-        p3 = EXM_H5_F64(t4, -0.007442655762628159, -8.246537144819876e-05, -1.5420082040846234e-07,
-            -7.238807735641315e-10, -2.9853765893477976e-14);
+        p0 = EXM_H5_F64(t4, -0.41080128205352323, -0.00410377214662022, -3.820053582033876e-06, 5.7628758405632524e-09,
+            1.5518207291492249e-10);
+        p1 = EXM_H5_F64(t4, 0.02656778164656544, 0.0010397228501311025, 3.839618537375771e-06, 3.3018870857304954e-09,
+            -1.7787170240049926e-11);
+        p2 = EXM_H5_F64(t4, 0.047408262120677516, 0.00020158296072509798, 1.4416956105373046e-08, 1.0855746110062417e-09,
+            1.1013048442742293e-12);
+        p3 = EXM_H5_F64(t4, -0.007442655762628159, -8.246536730046717e-05, -1.5411139004444984e-07,
+            -7.182187330675353e-10, -2.9323440601664895e-14);
         p0 = EXM_FMA_F64(p1, t, p0);
         p2 = EXM_FMA_F64(p3, t, p2);
         p0 = EXM_FMA_F64(p2, t2, p0);
@@ -899,24 +901,24 @@ EXM_INLINE double exm_erf_backward_f64(double g, double x)
 EXM_INLINE double exm_erf_grad_f64(double x) { return exm_erf_backward_f64(1.0, x); }
 
 /* The normal distribution's tail: P(X > a) = exp(-a^2/2)*R(a), a >= 0 (R is Mills' ratio over sqrt(2 pi)).
- * R(a) = q*p(1 - 1.75*q), q = K/(K + a), K = 4.5, p of degree 23 (fit 2^-53 up to a = 55.0). */
+ * R(a) = q*p(1 - 1.5*q), q = K/(K + a), K = 3.25, p of degree 24 (fit 2^-52 up to a = 55.0). */
 EXM_INLINE double exm_mills_f64(double a)
 {
-    double q = 4.5 / (4.5 + a), t = EXM_FMA_F64(q, -1.75, 1.0), p;
+    double q = 3.25 / (3.25 + a), t = EXM_FMA_F64(q, -1.5, 1.0), p;
     {
         double t2 = t * t, t4 = t2 * t2, p0, p1, p2, p3;
-        p0 = EXM_H6_F64(t4, -0.19928506741665358, -0.015854503619039756, -0.00011955588984706247,
-            -1.9233592139840226e-06, -2.0822917958677712e-07, 9.691327976067355e-09);
-        p1 = EXM_H6_F64(t4, 0.16532376411788136, 0.0009699615269850737, 9.815731655794536e-05, 3.2631503310801885e-06,
-            1.6398306674751028e-07, 1.7630120634190758e-08);
-        p2 = EXM_H6_F64(t4, -0.10744843260937986, 0.0015628103119175291, 1.0710543200650336e-05, 6.237010853625618e-07,
-            4.316760910596278e-08, -8.383168784249853e-09);
-        p3 = EXM_H5_F64(t4, 0.0518096110272784, -0.00052935602936324, -1.7455356032135622e-05, -6.472226746893154e-07,
-            -6.261178630030604e-08);
+        p0 = EXM_H6_F64(t4, -0.30730771223254605, 0.010451271720914637, 0.0002891155829251752, -4.007878280949961e-05,
+            -2.4445742825236035e-06, 3.1774289963280444e-06);
+        p1 = EXM_H6_F64(t4, 0.19304631756194984, 0.0023238815459185897, 0.00030157681786563043, 3.441121051630837e-06,
+            2.6225512468134363e-07, 1.962553157420927e-06);
+        p2 = EXM_H6_F64(t4, -0.05307343992475607, -0.002000134456051317, 2.6025534277819264e-05, 1.4934338658086271e-05,
+            -9.370363378857897e-07, -2.3176537791295376e-06);
+        p3 = EXM_H6_F64(t4, -0.01289598180857383, -0.0008498464652036505, -7.426401152410715e-05, 5.793573957945253e-06,
+            -4.3661958481922985e-06, 5.691227297337756e-07);
         p0 = EXM_FMA_F64(p1, t, p0);
         p2 = EXM_FMA_F64(p3, t, p2);
         p0 = EXM_FMA_F64(p2, t2, p0);
-        p = EXM_FMA_F64(p0, t, 0.19213192464555115);
+        p = EXM_FMA_F64(p0, t, 0.2925346648773863);
     }
     return q * p;
 }
@@ -1009,7 +1011,7 @@ EXM_INLINE float exm_log_tail_f32(float f)
     float p;
     {
         float f2 = f * f, p0, p1;
-        p0 = EXM_H4_F32(f2, -0.250008225f, -0.166233212f, -0.131597355f, -0.0764337629f);
+        p0 = EXM_H4_F32(f2, -0.250008225f, -0.166233212f, -0.131597355f, -0.0764337778f);
         p1 = EXM_H3_F32(f2, 0.200012594f, 0.142009512f, 0.127674565f);
         p0 = EXM_FMA_F32(p1, f, p0);
         p = EXM_FMA_F32(p0, f, 0.333333313f);
@@ -1094,12 +1096,12 @@ EXM_INLINE double exm_log_tail_f64(double f)
     double p;
     {
         double f2 = f * f, f4 = f2 * f2, p0, p1, p2, p3;
-        p0 = EXM_H5_F64(f4, -0.24999999999987976, -0.12499999691520958, -0.08332913559462737, -0.06196632528291673,
-            -0.0598053012930109);
-        p1 = EXM_H5_F64(f4, 0.2000000000006682, 0.1111111115124852, 0.07691532617267237, 0.05668539897966009,
-            0.02614268482297391);
-        p2 = EXM_H4_F64(f4, -0.16666666669826305, -0.10000015202167767, -0.07149441561414459, -0.05678169226940103);
-        p3 = EXM_H4_F64(f4, 0.1428571428004508, 0.09090923791600174, 0.06684558628702625, 0.06503271885030998);
+        p0 = EXM_H5_F64(f4, -0.24999999999987976, -0.12499999691520958, -0.08332913663726317, -0.06196713029528143,
+            -0.05983548817376093);
+        p1 = EXM_H5_F64(f4, 0.2000000000006682, 0.1111111115124852, 0.07691531606350774, 0.05668381591400733,
+            0.026171507780362393);
+        p2 = EXM_H4_F64(f4, -0.16666666669826305, -0.10000015200849725, -0.07149437575211547, -0.056773729506799694);
+        p3 = EXM_H4_F64(f4, 0.1428571428004508, 0.09090923809386928, 0.06684579070726153, 0.06503365231059652);
         p0 = EXM_FMA_F64(p1, f, p0);
         p2 = EXM_FMA_F64(p3, f, p2);
         p0 = EXM_FMA_F64(p2, f2, p0);
@@ -1175,6 +1177,259 @@ EXM_INLINE double exm_log1p_f64(double x)
 
 EXM_INLINE double exm_log1p_grad_f64(double x) { return 1.0 / (1.0 + x); }
 
+/* ------------------------------------------------------------------ sin and cos */
+
+/* x = n*pi/2 + r: sin and cos are +-sin(r) or +-cos(r) by n mod 4. exm_sin and exm_cos are right up to
+ * 1.6e6 in magnitude; beyond, where exm_sin_is_rare says so, exm_sin_rare reduces with 192 bits of 2/pi.
+ * A block computes all with the first and goes over the rare ones again. */
+
+/* +-sin(r + low), or cos where n is odd; n in the low bits of `quadrant`.
+ * sin: r + r^3*p(r^2), degree 5 (fit 2^-58); cos: 1 - r^2/2 + r^4*p(r^2), degree 5 (fit 2^-64), with the
+ * rounding error of 1 - r^2/2 put back. */
+EXM_INLINE double exm_sin_quadrant_f64(double r, double low, uint64_t quadrant)
+{
+    double z = r * r, half = 0.5 * z, w = 1.0 - half, p, s, c;
+    {
+        double z2 = z * z, p0, p1;
+        p0 = EXM_H3_F64(z2, 0.00833333333332184, 2.755731353825881e-06, 1.5895428967174233e-10);
+        p1 = EXM_H2_F64(z2, -0.0001984126982935817, -2.5050734330788814e-08);
+        p0 = EXM_FMA_F64(p1, z, p0);
+        p = EXM_FMA_F64(p0, z, -0.1666666666666663);
+    }
+    s = r + EXM_FMA_F64(r * z, p, low);
+    {
+        double z2 = z * z, p0, p1;
+        p0 = EXM_H3_F64(z2, -0.0013888888888873307, -2.7557314203074877e-07, -1.1358616973505584e-11);
+        p1 = EXM_H2_F64(z2, 2.480158728896522e-05, 2.087570313888768e-09);
+        p0 = EXM_FMA_F64(p1, z, p0);
+        p = EXM_FMA_F64(p0, z, 0.041666666666666595);
+    }
+    c = w + (((1.0 - w) - half) + EXM_FMA_F64(z * z, p, -r * low));
+    s = (quadrant & 1u) != 0 ? c : s;
+    return exm_from_bits_f64(exm_bits_f64(s) ^ ((quadrant & 2u) << 62));
+}
+
+/* pi/2 in three parts of 33 bits, whose products with n < 2^20 are exact, and a rest; r as a sum of two. */
+EXM_INLINE double exm_sin_shifted_f64(double x, uint64_t shift)
+{
+    double shifted = EXM_FMA_F64(x, 0.6366197723675814, 6755399441055744.0);
+    double n = shifted - 6755399441055744.0;
+    double a = EXM_FMA_F64(n, -1.5707963267341256, x);
+    double t = -n * 6.077100506303966e-11, b = a + t, low = exm_sum_error_f64(a, t, b), u, c, r;
+    u = -n * 2.0222662487111665e-21;
+    c = b + u;
+    low = EXM_FMA_F64(n, -8.4784276603689e-32, low + exm_sum_error_f64(b, u, c));
+    r = c + low;
+    return exm_sin_quadrant_f64(r, (c - r) + low, exm_bits_f64(shifted) + shift);
+}
+
+/* Payne and Hanek: for |x| >= 2^20, the 192 bits of 2/pi that matter times the 53 bits of x; the bits above
+ * belong to multiples of 4 quadrants, those below are beyond 2^-130. */
+static inline double exm_sin_huge_f64(double x, int cosine)
+{
+    /* 64 zero bits, then 2/pi */
+    static const uint32_t two_over_pi[40] = {
+        0x00000000u, 0x00000000u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
+        0xfe5163abu, 0xdebbc561u, 0xb7246e3au, 0x424dd2e0u, 0x06492eeau, 0x09d1921cu, 0xfe1deb1cu, 0xb129a73eu,
+        0xe88235f5u, 0x2ebb4484u, 0xe99c7026u, 0xb45f7e41u, 0x3991d639u, 0x835339f4u, 0x9c845f8bu, 0xbdf9283bu,
+        0x1ff897ffu, 0xde05980fu, 0xef2f118bu, 0x5a0a6d1fu, 0x6d367ecfu, 0x27cb09b7u, 0x4f463f66u, 0x9e5fea2du,
+        0x7527bac7u, 0xebe5f17bu, 0x3d0739f7u, 0x8a5292eau, 0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u, 0xfc7b6babu};
+    uint64_t bits = exm_bits_f64(x), m = (bits & 0x000fffffffffffffu) | 0x0010000000000000u, carry = 0, m0, m1;
+    int exponent = (int)(bits >> 52 & 0x7ff) - 1075, start = 62 + exponent, i, shift_bits = start % 32, negative;
+    uint64_t quadrant;
+    uint32_t w[7], product[6];
+    double hi = 0, lo = 0, scale = 1.0 / 1073741824.0, p;
+    if (!(exm_abs_f64(x) < __builtin_inf()))
+        return x - x;
+    for (i = 0; i < 6; i++) {
+        uint64_t pair = (uint64_t)two_over_pi[start / 32 + i] << 32 | two_over_pi[start / 32 + i + 1];
+        w[i] = (uint32_t)(pair >> (32 - shift_bits));
+    }
+    w[6] = 0;
+    m0 = m & 0xffffffffu;
+    m1 = m >> 32;
+    for (i = 5; i >= 0; i--) { /* the low 192 bits of m*w */
+        uint64_t t = m0 * w[i] + (carry & 0xffffffffu);
+        uint64_t v = m1 * w[i + 1] + (t & 0xffffffffu);
+        product[i] = (uint32_t)v;
+        carry = (carry >> 32) + (t >> 32) + (v >> 32);
+    }
+    negative = (product[0] >> 29 & 1u) != 0; /* beyond the middle of the quadrant: count from the next one */
+    quadrant = (product[0] >> 30) + (uint64_t)negative + (uint64_t)cosine;
+    for (i = 0; i < 6; i++) {
+        uint32_t word = negative ? ~product[i] : product[i]; /* -1 - value; the last bit does not matter */
+        double term = (double)(i == 0 ? word & 0x3fffffffu : word) * scale, sum = hi + term;
+        lo += term - (sum - hi);
+        hi = sum;
+        scale *= 1.0 / 4294967296.0;
+    }
+    p = hi * 1.5707963267948966;
+    lo = exm_product_error_f64(hi, 1.5707963267948966, p) + (hi * 6.123233995736766e-17 + lo * 1.5707963267948966);
+    hi = p + lo;
+    lo = (p - hi) + lo;
+    if (negative) {
+        hi = -hi;
+        lo = -lo;
+    }
+    p = exm_sin_quadrant_f64(hi, lo, quadrant);
+    return bits >> 63 && !cosine ? -p : p;
+}
+
+EXM_INLINE int exm_sin_is_rare_f64(double x) { return exm_abs_f64(x) > 1.6e6; }
+EXM_INLINE int exm_cos_is_rare_f64(double x) { return exm_abs_f64(x) > 1.6e6; }
+static inline double exm_sin_rare_f64(double x) { return exm_sin_huge_f64(x, 0); }
+static inline double exm_cos_rare_f64(double x) { return exm_sin_huge_f64(x, 1); }
+
+/* ULP ? */
+EXM_INLINE double exm_sin_f64(double x)
+{
+    double y = exm_sin_shifted_f64(x, 0);
+    return exm_abs_f64(x) < 7.450580596923828e-09 ? x : y; /* 2^-27: keeps -0 */
+}
+
+/* ULP ? */
+EXM_INLINE double exm_cos_f64(double x) { return exm_sin_shifted_f64(x, 1); }
+
+/* float32 in double: one rounding at the end. Degrees 3 and 3 (fits 2^-37, 2^-43). */
+EXM_INLINE float exm_sin_shifted_f32(float x, uint64_t shift)
+{
+    double d = (double)x;
+    double shifted = EXM_FMA_F64(d, 0.6366197723675814, 6755399441055744.0);
+    double n = shifted - 6755399441055744.0;
+    double r = EXM_FMA_F64(n, -6.077100506506192e-11, EXM_FMA_F64(n, -1.5707963267341256, d)), z = r * r, p, s, c;
+    uint64_t quadrant = exm_bits_f64(shifted) + shift;
+    p = EXM_H4_F64(z, -0.166666666405906, 0.008333329280726404, -0.00019839304466239463, 2.7180468704970614e-06);
+    s = EXM_FMA_F64(r * z, p, r);
+    p = EXM_H4_F64(z, 0.041666666619108596, -0.0013888883467364215, 2.4799451572816477e-05, -2.7205047907782803e-07);
+    c = EXM_FMA_F64(z, EXM_FMA_F64(z, p, -0.5), 1.0);
+    s = (quadrant & 1u) != 0 ? c : s;
+    return (float)exm_from_bits_f64(exm_bits_f64(s) ^ ((quadrant & 2u) << 62));
+}
+
+EXM_INLINE int exm_sin_is_rare_f32(float x) { return exm_abs_f32(x) > 1.6e6f; }
+EXM_INLINE int exm_cos_is_rare_f32(float x) { return exm_abs_f32(x) > 1.6e6f; }
+static inline float exm_sin_rare_f32(float x) { return (float)exm_sin_huge_f64((double)x, 0); }
+static inline float exm_cos_rare_f32(float x) { return (float)exm_sin_huge_f64((double)x, 1); }
+
+/* ULP ? */
+EXM_INLINE float exm_sin_f32(float x)
+{
+    float y = exm_sin_shifted_f32(x, 0);
+    return exm_abs_f32(x) < 0.000244140625f ? x : y; /* 2^-12: keeps -0 */
+}
+
+/* ULP ? */
+EXM_INLINE float exm_cos_f32(float x) { return exm_sin_shifted_f32(x, 1); }
+
+/* ------------------------------------------------------------------ power */
+
+/* What x^y is beyond |x|^y: the sign of odd powers, NaN for a negative base with a fraction in y, and 1 for
+ * x = 1 and for y = 0 even where the other is NaN. `magnitude` holds inf and 0 already. */
+EXM_INLINE double exm_power_special_f64(double x, double y, double magnitude)
+{
+    double half = 0.5 * y, nan = __builtin_nan(""), inf = __builtin_inf();
+    double sign = __builtin_rint(y) == y ? 1.0 : 0.0; /* y is an integer (the infinities are even) */
+    double odd = __builtin_rint(half) == half ? 0.0 : sign;
+    double base = x > -inf ? x : 1.0; /* -inf to a fraction is not NaN */
+    double invalid = base < 0 ? sign : 1.0;
+    double z = odd != 0 ? __builtin_copysign(magnitude, x) : magnitude;
+    z = invalid != 0 ? z : nan;
+    z = x == x ? z : x;
+    z = x == 1.0 ? 1.0 : z;
+    return y == 0 ? 1.0 : z;
+}
+
+/* x^y = exp(y*log|x|), the logarithm as a sum of two numbers to some 2^-66: x = 2^k*(1 + f), s = f/(2 + f),
+ * log(1 + f) = 2s + 2s^3*(1/3 + s^2*p(s^2)), degree 7 (fit 2^-73), the leading terms in double-double.
+ * ULP ? */
+EXM_INLINE double exm_power_f64(double x, double y)
+{
+    double ax = exm_abs_f64(x), inf = __builtin_inf(), p;
+    exm_log_parts_f64 l = exm_log_split_f64(ax);
+    double f = l.f, k = l.k;
+    double d = 2.0 + f, d_low = f - (d - 2.0), s = f / d, t = s * d;
+    double s_low = (((f - t) - exm_product_error_f64(s, d, t)) - s * d_low) / d;
+    double z = s * s, z_low = exm_product_error_f64(s, s, z) + 2.0 * s * s_low;
+    double w, w_low, v, v_low, a, b, b_low, sum, sum2, low, log_hi, log_low, e, e_low, magnitude;
+    exm_scaled_f64 parts;
+    {
+        double z2 = z * z, p0, p1;
+        p0 = EXM_H4_F64(z2, 0.14285714285721934, 0.09090909422837844, 0.0666813499597502, 0.05991393414682174);
+        p1 = EXM_H3_F64(z2, 0.111111111088894, 0.07692279148779863, 0.058378310952020764);
+        p0 = EXM_FMA_F64(p1, z, p0);
+        p = EXM_FMA_F64(p0, z, 0.1999999999999999);
+    }
+    p = z * p;
+    w = 0.3333333333333333 + p;
+    w_low = (0.3333333333333333 - w) + p + 1.850371707708594e-17;
+    v = z * w; /* log(1 + f) = 2s*(1 + v) */
+    v_low = exm_product_error_f64(z, w, v) + (z * w_low + z_low * w);
+    a = 2.0 * s;
+    b = a * v;
+    b_low = exm_product_error_f64(a, v, b) + (a * v_low + 2.0 * EXM_FMA_F64(s_low, v, s_low));
+    t = k * 0.6931471805592082;
+    sum = t + a;
+    low = a - (sum - t);
+    sum2 = sum + b;
+    low += b - (sum2 - sum);
+    low += EXM_FMA_F64(k, 7.371002565167799e-13, b_low);
+    log_hi = sum2 + low;
+    log_low = (sum2 - log_hi) + low;
+    /* beyond 2^64 every power is 0, 1 or inf */
+    t = y > 18446744073709551616.0 ? 18446744073709551616.0 : y;
+    t = t < -18446744073709551616.0 ? -18446744073709551616.0 : t;
+    e = t * log_hi;
+    e_low = EXM_FMA_F64(t, log_low, exm_product_error_f64(t, log_hi, e));
+    e = ax > 0 ? e : -t * inf;
+    e = ax < inf ? e : t * inf;
+    e_low = exm_abs_f64(e) < 760.0 ? e_low : -0.0;
+    parts = exm_exp_parts_f64(e, e_low);
+    magnitude = exm_exp_value_f64(parts);
+    magnitude = e >= 760.0 ? inf : magnitude;
+    magnitude = e <= -760.0 ? 0.0 : magnitude;
+    return exm_power_special_f64(x, y, magnitude);
+}
+
+/* float32 in double: 2^(y*log2|x|), log2(1 + f) = f*p(f) of degree 13 (fit 2^-38),
+ * 2^r = 1 + r*p(r) of degree 6 (fit 2^-32); rounded once. ULP ? */
+EXM_INLINE float exm_power_f32(float x, float y)
+{
+    double dx = (double)x, dy = (double)y, ax = exm_abs_f64(dx), inf = __builtin_inf(), p, e, n, r, magnitude;
+    uint64_t u = exm_bits_f64(ax) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu), shifted;
+    double k = exm_from_bits_f64((u >> 52) | 0x4330000000000000u) - 4503599627371519.0;
+    double f = exm_from_bits_f64((u & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+    {
+        double f2 = f * f, f4 = f2 * f2, p0, p1, p2, p3;
+        p0 = EXM_H4_F64(f4, -0.7213475203275345, -0.24044643347271172, -0.14249861874224162, -0.06973908825134872);
+        p1 = EXM_H3_F64(f4, 0.48089834880307636, 0.20610712317743626, 0.1302756072483465);
+        p2 = EXM_H3_F64(f4, -0.36067379313893255, -0.18043675302165588, -0.1346293414790708);
+        p3 = EXM_H3_F64(f4, 0.2885387957204098, 0.16021666745323188, 0.13251201683009145);
+        p0 = EXM_FMA_F64(p1, f, p0);
+        p2 = EXM_FMA_F64(p3, f, p2);
+        p0 = EXM_FMA_F64(p2, f2, p0);
+        p = EXM_FMA_F64(p0, f, 1.442695040886572);
+    }
+    e = EXM_FMA_F64(f, p, k);
+    e = ax > 0 ? e : -inf;
+    e = ax < inf ? e : inf;
+    e = ax == 1.0 ? 0.0 : dy * e;
+    r = e + 6755399441055744.0;
+    shifted = exm_bits_f64(r);
+    n = r - 6755399441055744.0;
+    r = e - n;
+    {
+        double r2 = r * r, p0, p1;
+        p0 = EXM_H3_F64(r2, 0.24022650922123182, 0.009618056633122884, 0.00015461482291959848);
+        p1 = EXM_H3_F64(r2, 0.05550400332873478, 0.0013341968247394956, 1.3359753837589411e-05);
+        p0 = EXM_FMA_F64(p1, r, p0);
+        p = EXM_FMA_F64(p0, r, 0.6931471838364738);
+    }
+    magnitude = exm_pow2_f64(shifted) * EXM_FMA_F64(r, p, 1.0);
+    magnitude = e > 200.0 ? inf : magnitude;
+    magnitude = e < -200.0 ? 0.0 : magnitude;
+    return (float)exm_power_special_f64(dx, dy, magnitude);
+}
+
 /* ------------------------------------------------------------------ float16 */
 
 /* One float16 value as float: exact; a signalling NaN becomes quiet, as the hardware does. */
@@ -1249,5 +1504,102 @@ EXM_INLINE void exm_float_to_half(const float *x, uint16_t *y, ptrdiff_t n)
         y[i] = exm_half_bits(x[i]);
 #endif
 }
+
+/* ------------------------------------------------------------------ one name for both types */
+
+/* exm_exp(x) is exm_exp_f32 for a float and exm_exp_f64 for a double, so that a loop written once for both types
+ * calls one name and still has the function inlined into itself (a wrapper function would stop being inlined once the
+ * larger ones are used twice). With several arguments all must be float for the float32 version. */
+#if defined(__cplusplus)
+#define EXM_OVERLOAD1(name)                                            \
+    EXM_INLINE float exm_##name(float x) { return exm_##name##_f32(x); } \
+    EXM_INLINE double exm_##name(double x) { return exm_##name##_f64(x); }
+#define EXM_OVERLOAD2(name)                                                        \
+    EXM_INLINE float exm_##name(float x, float y) { return exm_##name##_f32(x, y); } \
+    EXM_INLINE double exm_##name(double x, double y) { return exm_##name##_f64(x, y); }
+EXM_OVERLOAD1(exp)
+EXM_OVERLOAD1(expm1)
+EXM_OVERLOAD1(log)
+EXM_OVERLOAD1(log1p)
+EXM_OVERLOAD1(log2)
+EXM_OVERLOAD1(log10)
+EXM_OVERLOAD1(sin)
+EXM_OVERLOAD1(cos)
+EXM_OVERLOAD1(tanh)
+EXM_OVERLOAD1(erf)
+EXM_OVERLOAD1(sigmoid)
+EXM_OVERLOAD1(softplus)
+EXM_OVERLOAD1(swish)
+EXM_OVERLOAD1(mish)
+EXM_OVERLOAD1(gelu)
+EXM_OVERLOAD1(gelu_tanh)
+EXM_OVERLOAD1(expm1_grad)
+EXM_OVERLOAD1(log1p_grad)
+EXM_OVERLOAD1(erf_grad)
+EXM_OVERLOAD1(softplus_grad)
+EXM_OVERLOAD1(swish_grad)
+EXM_OVERLOAD1(mish_grad)
+EXM_OVERLOAD1(gelu_grad)
+EXM_OVERLOAD1(gelu_tanh_grad)
+EXM_OVERLOAD1(sin_rare)
+EXM_OVERLOAD1(cos_rare)
+EXM_OVERLOAD2(expm1_backward)
+EXM_OVERLOAD2(erf_backward)
+EXM_OVERLOAD2(softplus_backward)
+EXM_OVERLOAD2(swish_backward)
+EXM_OVERLOAD2(mish_backward)
+EXM_OVERLOAD2(gelu_backward)
+EXM_OVERLOAD2(gelu_tanh_backward)
+EXM_OVERLOAD2(power)
+EXM_OVERLOAD2(elu)
+EXM_OVERLOAD2(elu_grad)
+EXM_INLINE int exm_sin_is_rare(float x) { return exm_sin_is_rare_f32(x); }
+EXM_INLINE int exm_sin_is_rare(double x) { return exm_sin_is_rare_f64(x); }
+EXM_INLINE int exm_cos_is_rare(float x) { return exm_cos_is_rare_f32(x); }
+EXM_INLINE int exm_cos_is_rare(double x) { return exm_cos_is_rare_f64(x); }
+EXM_INLINE float exm_elu_backward(float g, float x, float alpha) { return exm_elu_backward_f32(g, x, alpha); }
+EXM_INLINE double exm_elu_backward(double g, double x, double alpha) { return exm_elu_backward_f64(g, x, alpha); }
+#else
+#define EXM_PICK(type, name) _Generic((type), float: exm_##name##_f32, default: exm_##name##_f64)
+#define exm_exp(x) EXM_PICK(x, exp)(x)
+#define exm_expm1(x) EXM_PICK(x, expm1)(x)
+#define exm_log(x) EXM_PICK(x, log)(x)
+#define exm_log1p(x) EXM_PICK(x, log1p)(x)
+#define exm_log2(x) EXM_PICK(x, log2)(x)
+#define exm_log10(x) EXM_PICK(x, log10)(x)
+#define exm_sin(x) EXM_PICK(x, sin)(x)
+#define exm_cos(x) EXM_PICK(x, cos)(x)
+#define exm_tanh(x) EXM_PICK(x, tanh)(x)
+#define exm_erf(x) EXM_PICK(x, erf)(x)
+#define exm_sigmoid(x) EXM_PICK(x, sigmoid)(x)
+#define exm_softplus(x) EXM_PICK(x, softplus)(x)
+#define exm_swish(x) EXM_PICK(x, swish)(x)
+#define exm_mish(x) EXM_PICK(x, mish)(x)
+#define exm_gelu(x) EXM_PICK(x, gelu)(x)
+#define exm_gelu_tanh(x) EXM_PICK(x, gelu_tanh)(x)
+#define exm_expm1_grad(x) EXM_PICK(x, expm1_grad)(x)
+#define exm_log1p_grad(x) EXM_PICK(x, log1p_grad)(x)
+#define exm_erf_grad(x) EXM_PICK(x, erf_grad)(x)
+#define exm_softplus_grad(x) EXM_PICK(x, softplus_grad)(x)
+#define exm_swish_grad(x) EXM_PICK(x, swish_grad)(x)
+#define exm_mish_grad(x) EXM_PICK(x, mish_grad)(x)
+#define exm_gelu_grad(x) EXM_PICK(x, gelu_grad)(x)
+#define exm_gelu_tanh_grad(x) EXM_PICK(x, gelu_tanh_grad)(x)
+#define exm_sin_rare(x) EXM_PICK(x, sin_rare)(x)
+#define exm_cos_rare(x) EXM_PICK(x, cos_rare)(x)
+#define exm_sin_is_rare(x) EXM_PICK(x, sin_is_rare)(x)
+#define exm_cos_is_rare(x) EXM_PICK(x, cos_is_rare)(x)
+#define exm_expm1_backward(g, x) EXM_PICK((g) * (x), expm1_backward)(g, x)
+#define exm_erf_backward(g, x) EXM_PICK((g) * (x), erf_backward)(g, x)
+#define exm_softplus_backward(g, x) EXM_PICK((g) * (x), softplus_backward)(g, x)
+#define exm_swish_backward(g, x) EXM_PICK((g) * (x), swish_backward)(g, x)
+#define exm_mish_backward(g, x) EXM_PICK((g) * (x), mish_backward)(g, x)
+#define exm_gelu_backward(g, x) EXM_PICK((g) * (x), gelu_backward)(g, x)
+#define exm_gelu_tanh_backward(g, x) EXM_PICK((g) * (x), gelu_tanh_backward)(g, x)
+#define exm_power(x, y) EXM_PICK((x) * (y), power)(x, y)
+#define exm_elu(x, alpha) EXM_PICK((x) * (alpha), elu)(x, alpha)
+#define exm_elu_grad(x, alpha) EXM_PICK((x) * (alpha), elu_grad)(x, alpha)
+#define exm_elu_backward(g, x, alpha) EXM_PICK((g) * (x) * (alpha), elu_backward)(g, x, alpha)
+#endif
 
 #endif

@@ -1,0 +1,101 @@
+"""Joining many values into one: sum, maximum or minimum, the same way everywhere.
+
+Lanes of at most DEPTH elements, then a tree: the error of a sum of n values is at most
+(16 + log2 n) roundings of the sum of their magnitudes, and the order depends on n alone.
+"""
+
+from libc.math cimport INFINITY
+
+from extensor._kernels.types cimport MAX, SUM, floating
+
+cdef enum:
+    DEPTH = 16          # elements in a row within one lane
+    LANES = 64          # lanes of a contiguous reduction: four 512-bit registers of float32
+    PARTS = 8           # pieces of DEPTH * LANES in the largest tile
+    RUN = 4096          # elements of a long run that are joined as one tile
+
+
+cdef inline floating join(floating a, floating b, int how) noexcept nogil:
+    if how == SUM:
+        return a + b
+    if how == MAX:
+        return a if (a >= b) | (a != a) else b
+    return a if (a <= b) | (a != a) else b
+
+
+cdef inline floating neutral(int how, floating unused) noexcept nogil:
+    """What joining leaves unchanged."""
+    return 0 if how == SUM else -INFINITY if how == MAX else INFINITY
+
+
+
+cdef inline floating lane_join(
+    const floating* x, Py_ssize_t n, floating* lane, int lanes, int how,
+) noexcept nogil:
+    """Join at most DEPTH * lanes elements: lanes first, then a tree over them."""
+    cdef Py_ssize_t i, start = 0
+    cdef int width = lanes
+    for i in range(lanes):
+        lane[i] = neutral(how, lane[i])
+    while start + lanes <= n:
+        for i in range(lanes):
+            lane[i] = join(lane[i], x[start + i], how)
+        start += lanes
+    for i in range(n - start):
+        lane[i] = join(lane[i], x[start + i], how)
+    while width > 1:
+        width //= 2
+        for i in range(width):
+            lane[i] = join(lane[i], lane[i + width], how)
+    return lane[0]
+
+
+cdef inline floating tree_join(floating* x, Py_ssize_t n, Py_ssize_t vector, int how) noexcept nogil:
+    """Join n vectors pairwise, in place; the result is left in the first."""
+    cdef Py_ssize_t half, i
+    while n > 1:
+        half = (n + 1) // 2
+        for i in range((n - half) * vector):
+            x[i] = join(x[i], x[half * vector + i], how)
+        n = half
+    return x[0]
+
+
+cdef inline floating tile_join(const floating* x, Py_ssize_t n, int how) noexcept nogil:
+    """Join one tile of contiguous values."""
+    cdef floating lane[LANES]
+    cdef floating part[PARTS]
+    cdef floating total
+    cdef Py_ssize_t i, parts = 0, start = 0
+    if n <= DEPTH:
+        total = neutral(how, x[0])
+        for i in range(n):
+            total = join(total, x[i], how)
+        return total
+    if n <= DEPTH * 16:
+        return lane_join(x, n, lane, 16, how)
+    while start < n:
+        part[parts] = lane_join(x + start, min(n - start, DEPTH * LANES), lane, LANES, how)
+        parts += 1
+        start += DEPTH * LANES
+    return tree_join(part, parts, 1, how)
+
+
+cdef inline floating long_join(const floating* x, Py_ssize_t n, int how) noexcept nogil:
+    """Join a contiguous run of any length: tiles, added pairwise as a binary counter does."""
+    cdef floating level[50]
+    cdef Py_ssize_t start = 0, tiles = 0, carry
+    cdef int depth = 0
+    if n <= RUN:
+        return tile_join(x, n, how)
+    while start < n:
+        level[depth] = tile_join(x + start, min(n - start, RUN), how)
+        depth += 1
+        start += RUN
+        tiles += 1
+        carry = tiles
+        while depth > 1 and (carry % 2 == 0 or start >= n):
+            level[depth - 2] = join(level[depth - 2], level[depth - 1], how)
+            depth -= 1
+            carry //= 2
+    return level[0]

@@ -1,0 +1,654 @@
+"""Functions along one axis: softmax, log-softmax, arg-max, gradients of max and min, variance.
+
+A tensor is seen as (outer, n, inner) and reduced or normalised along n. Where inner is 1 the axis
+is contiguous and a row is handled while it lies in cache; otherwise tiles of neighbouring columns
+are, with the loop over the columns innermost, so that nothing is transposed.
+"""
+
+from cython.parallel cimport prange
+from libc.math cimport INFINITY, NAN, sqrt, sqrtf
+
+from extensor._kernels.joining cimport DEPTH, RUN, join, long_join, neutral, tile_join
+from extensor._kernels.types cimport MAX, MIN, SUM, floating, pair
+
+cdef extern from "vecmath.h" nogil:
+    float exm_exp_f32(float x)
+    double exm_exp_f64(double x)
+    float exm_log_f32(float x)
+    double exm_log_f64(double x)
+
+cdef enum:
+    COLUMNS = 128       # of a tile where the axis is not contiguous
+    LEVELS = 44         # log2 of the longest axis over DEPTH, and one more
+    SHORT = 512         # rows up to this length are handled several at a time
+    GROUP = 2048        # elements of such a group of rows
+
+
+cdef inline floating c_exp(floating x) noexcept nogil:
+    return exm_exp_f32(x) if floating is float else exm_exp_f64(x)
+
+
+cdef inline floating c_log(floating x) noexcept nogil:
+    return exm_log_f32(x) if floating is float else exm_log_f64(x)
+
+
+# ---------------------------------------------------------------- softmax
+
+# A row's shift: its maximum. A row with NaN, +inf or only −inf has no softmax: NaN in every place.
+cdef inline floating shift_of(floating top) noexcept nogil:
+    return top if (top > -INFINITY) & (top < INFINITY) else <floating> NAN
+
+
+cdef void softmax_group(
+    const floating* x, floating* y, Py_ssize_t rows, Py_ssize_t n, bint log,
+) noexcept nogil:
+    """A few short rows together: the exponentials run over all of them as one."""
+    cdef floating top[GROUP]
+    cdef floating scale
+    cdef Py_ssize_t r, i
+    for r in range(rows):
+        top[r] = shift_of(tile_join(x + r * n, n, MAX))
+        for i in range(n):
+            y[r * n + i] = x[r * n + i] - top[r]
+    for i in range(rows * n):
+        y[i] = c_exp(y[i])
+    for r in range(rows):
+        scale = tile_join(y + r * n, n, SUM)
+        if log:
+            scale = c_log(scale)
+            for i in range(n):
+                y[r * n + i] = (x[r * n + i] - top[r]) - scale
+        else:
+            scale = 1 / scale
+            for i in range(n):
+                y[r * n + i] *= scale
+
+
+cdef void softmax_row(const floating* x, floating* y, Py_ssize_t n, bint log) noexcept nogil:
+    cdef floating top = shift_of(long_join(x, n, MAX)), scale
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = c_exp(x[i] - top)
+    scale = long_join(y, n, SUM)
+    if log:
+        scale = c_log(scale)
+        for i in range(n):
+            y[i] = (x[i] - top) - scale
+    else:
+        scale = 1 / scale
+        for i in range(n):
+            y[i] *= scale
+
+
+# Column sums along the axis: rows are pushed one by one; DEPTH of them are added in place, then
+# the partial sums pairwise, as a binary counter carries.
+cdef struct Counter:
+    Py_ssize_t rows
+    int depth
+
+
+cdef inline void push(
+    floating* level, Counter* counter, const floating* values, Py_ssize_t width, bint last,
+) noexcept nogil:
+    cdef Py_ssize_t c, carry
+    cdef floating* to
+    if counter.rows % DEPTH == 0:
+        to = level + counter.depth * COLUMNS
+        for c in range(width):
+            to[c] = values[c]
+        counter.depth += 1
+    else:
+        to = level + (counter.depth - 1) * COLUMNS
+        for c in range(width):
+            to[c] += values[c]
+    counter.rows += 1
+    if counter.rows % DEPTH and not last:
+        return
+    carry = counter.rows // DEPTH
+    while counter.depth > 1 and (carry % 2 == 0 or last):
+        to = level + (counter.depth - 2) * COLUMNS
+        for c in range(width):
+            to[c] += to[COLUMNS + c]
+        counter.depth -= 1
+        carry //= 2
+
+
+cdef void softmax_columns(
+    const floating* x, floating* y, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, bint log,
+) noexcept nogil:
+    """One tile of columns, each normalised along n rows that lie ``inner`` apart."""
+    cdef floating top[COLUMNS]
+    cdef floating level[LEVELS * COLUMNS]
+    cdef const floating* row
+    cdef floating* to
+    cdef Py_ssize_t j, c
+    cdef Counter counter
+    for c in range(width):
+        top[c] = x[c]
+    for j in range(1, n):
+        row = x + j * inner
+        for c in range(width):
+            top[c] = join(top[c], row[c], MAX)
+    for c in range(width):
+        top[c] = shift_of(top[c])
+    counter.rows = 0
+    counter.depth = 0
+    for j in range(n):
+        row = x + j * inner
+        to = y + j * inner
+        for c in range(width):
+            to[c] = c_exp(row[c] - top[c])
+        push(level, &counter, to, width, j == n - 1)
+    for c in range(width):
+        level[c] = c_log(level[c]) if log else 1 / level[c]
+    for j in range(n):
+        row = x + j * inner
+        to = y + j * inner
+        if log:
+            for c in range(width):
+                to[c] = (row[c] - top[c]) - level[c]
+        else:
+            for c in range(width):
+                to[c] *= level[c]
+
+
+cdef void softmax_span(
+    const floating* x, floating* y, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner,
+    Py_ssize_t first, Py_ssize_t last, bint log,
+) noexcept nogil:
+    """The work items first … last: groups of rows, or tiles of columns."""
+    cdef Py_ssize_t across = (inner + COLUMNS - 1) // COLUMNS, k, start, o, rows
+    for k in range(first, last):
+        if inner > 1:
+            o = k // across
+            start = (k - o * across) * COLUMNS
+            softmax_columns(x + o * n * inner + start, y + o * n * inner + start,
+                            n, inner, min(COLUMNS, inner - start), log)
+        elif n <= SHORT:
+            rows = GROUP // n
+            start = k * rows
+            softmax_group(x + start * n, y + start * n, min(rows, outer - start), n, log)
+        else:
+            softmax_row(x + k * n, y + k * n, n, log)
+
+
+cdef Py_ssize_t work_items(Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) noexcept nogil:
+    cdef Py_ssize_t rows
+    if inner > 1:
+        return outer * ((inner + COLUMNS - 1) // COLUMNS)
+    rows = GROUP // n if n <= SHORT else 1
+    return (outer + rows - 1) // rows
+
+
+cdef void softmax_run(
+    const floating[:, :, ::1] x, floating[:, :, ::1] y, bint log, int threads,
+) noexcept nogil:
+    cdef Py_ssize_t outer = x.shape[0], n = x.shape[1], inner = x.shape[2], t
+    cdef Py_ssize_t items = work_items(outer, n, inner)
+    if threads <= 1 or items < 2:
+        softmax_span(&x[0, 0, 0], &y[0, 0, 0], outer, n, inner, 0, items, log)
+        return
+    for t in prange(threads, schedule="static", chunksize=1, num_threads=threads):
+        softmax_span(&x[0, 0, 0], &y[0, 0, 0], outer, n, inner,
+                     items * t // threads, items * (t + 1) // threads, log)
+
+
+# ---------------------------------------------------------------- softmax backward
+
+cdef inline floating product_sum(
+    const floating* g, const floating* y, Py_ssize_t n, bint log,
+) noexcept nogil:
+    """Σ g·y of a row (softmax) or Σ g (log-softmax), tile by tile."""
+    cdef floating buffer[RUN]
+    cdef floating level[50]
+    cdef Py_ssize_t start = 0, tiles = 0, carry, i, size
+    cdef int depth = 0
+    while start < n:
+        size = min(n - start, RUN)
+        if log:
+            level[depth] = tile_join(g + start, size, SUM)
+        else:
+            for i in range(size):
+                buffer[i] = g[start + i] * y[start + i]
+            level[depth] = tile_join(buffer, size, SUM)
+        depth += 1
+        start += RUN
+        tiles += 1
+        carry = tiles
+        while depth > 1 and (carry % 2 == 0 or start >= n):
+            level[depth - 2] += level[depth - 1]
+            depth -= 1
+            carry //= 2
+    return level[0]
+
+
+cdef void backward_row(
+    const floating* g, const floating* y, floating* to, Py_ssize_t n, bint log,
+) noexcept nogil:
+    cdef floating total = product_sum(g, y, n, log)
+    cdef Py_ssize_t i
+    if log:
+        for i in range(n):
+            to[i] = g[i] - c_exp(y[i]) * total
+    else:
+        for i in range(n):
+            to[i] = y[i] * (g[i] - total)
+
+
+cdef void backward_columns(
+    const floating* g, const floating* y, floating* to, Py_ssize_t n, Py_ssize_t inner,
+    Py_ssize_t width, bint log,
+) noexcept nogil:
+    cdef floating term[COLUMNS]
+    cdef floating level[LEVELS * COLUMNS]
+    cdef Py_ssize_t j, c
+    cdef Counter counter
+    counter.rows = 0
+    counter.depth = 0
+    for j in range(n):
+        if log:
+            push(level, &counter, g + j * inner, width, j == n - 1)
+        else:
+            for c in range(width):
+                term[c] = g[j * inner + c] * y[j * inner + c]
+            push(level, &counter, term, width, j == n - 1)
+    for j in range(n):
+        if log:
+            for c in range(width):
+                to[j * inner + c] = g[j * inner + c] - c_exp(y[j * inner + c]) * level[c]
+        else:
+            for c in range(width):
+                to[j * inner + c] = y[j * inner + c] * (g[j * inner + c] - level[c])
+
+
+cdef void backward_span(
+    const floating* g, const floating* y, floating* to, Py_ssize_t n, Py_ssize_t inner,
+    Py_ssize_t first, Py_ssize_t last, bint log,
+) noexcept nogil:
+    cdef Py_ssize_t across = (inner + COLUMNS - 1) // COLUMNS, k, place
+    for k in range(first, last):
+        if inner == 1:
+            backward_row(g + k * n, y + k * n, to + k * n, n, log)
+        else:
+            place = k // across * n * inner + k % across * COLUMNS
+            backward_columns(g + place, y + place, to + place, n, inner,
+                             min(COLUMNS, inner - k % across * COLUMNS), log)
+
+
+cdef void softmax_backward_run(
+    const floating[:, :, ::1] g, const floating[:, :, ::1] y, floating[:, :, ::1] to, bint log,
+    int threads,
+) noexcept nogil:
+    cdef Py_ssize_t n = g.shape[1], inner = g.shape[2], t
+    cdef Py_ssize_t items = g.shape[0] * ((inner + COLUMNS - 1) // COLUMNS)
+    if threads <= 1 or items < 2:
+        backward_span(&g[0, 0, 0], &y[0, 0, 0], &to[0, 0, 0], n, inner, 0, items, log)
+        return
+    for t in prange(threads, schedule="static", chunksize=1, num_threads=threads):
+        backward_span(&g[0, 0, 0], &y[0, 0, 0], &to[0, 0, 0], n, inner,
+                      items * t // threads, items * (t + 1) // threads, log)
+
+
+# ---------------------------------------------------------------- max and min: gradient, position
+
+cdef inline bint ties(floating value, floating top) noexcept nogil:
+    """Whether a value is the extreme of its slice; a NaN is where there is one."""
+    return (value == top) | ((value != value) & (top != top))
+
+
+cdef void extreme_row(
+    const floating* x, floating g, floating* to, Py_ssize_t n, int how,
+) noexcept nogil:
+    cdef floating top = long_join(x, n, how), share
+    cdef Py_ssize_t i, count = 0
+    for i in range(n):
+        count += ties(x[i], top)
+    share = g / <floating> count
+    for i in range(n):
+        to[i] = share if ties(x[i], top) else <floating> 0
+
+
+cdef void extreme_columns(
+    const floating* x, const floating* g, floating* to, Py_ssize_t n, Py_ssize_t inner,
+    Py_ssize_t width, int how,
+) noexcept nogil:
+    """Find and count in one pass over memory, write in a second."""
+    cdef floating top[COLUMNS]
+    cdef floating count[COLUMNS]
+    cdef floating value, best
+    cdef Py_ssize_t j, c
+    for c in range(width):
+        top[c] = x[c]
+        count[c] = 1
+    for j in range(1, n):
+        for c in range(width):
+            value = x[j * inner + c]
+            best = join(top[c], value, how)
+            count[c] = (count[c] if ties(top[c], best) else <floating> 0) + (
+                <floating> 1 if ties(value, best) else <floating> 0)
+            top[c] = best
+    for c in range(width):
+        count[c] = g[c] / count[c]
+    for j in range(n):
+        for c in range(width):
+            to[j * inner + c] = count[c] if ties(x[j * inner + c], top[c]) else <floating> 0
+
+
+cdef void extreme_span(
+    const floating* x, const floating* g, floating* to, Py_ssize_t n, Py_ssize_t inner,
+    Py_ssize_t first, Py_ssize_t last, int how,
+) noexcept nogil:
+    cdef Py_ssize_t across = (inner + COLUMNS - 1) // COLUMNS, k, o, start
+    for k in range(first, last):
+        if inner == 1:
+            extreme_row(x + k * n, g[k], to + k * n, n, how)
+        else:
+            o = k // across
+            start = (k - o * across) * COLUMNS
+            extreme_columns(x + o * n * inner + start, g + o * inner + start,
+                            to + o * n * inner + start, n, inner, min(COLUMNS, inner - start), how)
+
+
+cdef void extreme_backward_run(
+    const floating[:, :, ::1] x, const floating[:, ::1] g, floating[:, :, ::1] to, int how, int threads,
+) noexcept nogil:
+    cdef Py_ssize_t n = x.shape[1], inner = x.shape[2], t
+    cdef Py_ssize_t items = x.shape[0] * ((inner + COLUMNS - 1) // COLUMNS)
+    if threads <= 1 or items < 2:
+        extreme_span(&x[0, 0, 0], &g[0, 0], &to[0, 0, 0], n, inner, 0, items, how)
+        return
+    for t in prange(threads, schedule="static", chunksize=1, num_threads=threads):
+        extreme_span(&x[0, 0, 0], &g[0, 0], &to[0, 0, 0], n, inner,
+                     items * t // threads, items * (t + 1) // threads, how)
+
+
+cdef inline Py_ssize_t find(const floating* x, Py_ssize_t n, floating top) noexcept nogil:
+    """The first place of an extreme."""
+    cdef Py_ssize_t start = 0, i, hits
+    while start < n:        # a piece at a time, so that the test vectorises
+        hits = 0
+        for i in range(start, min(start + 256, n)):
+            hits += ties(x[i], top)
+        if hits:
+            break
+        start += 256
+    for i in range(start, n):
+        if ties(x[i], top):
+            return i
+    return 0
+
+
+cdef void arg_columns(
+    const floating* x, long long* to, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, int how,
+) noexcept nogil:
+    cdef floating top[COLUMNS]
+    cdef floating value
+    cdef long long place[COLUMNS]
+    cdef Py_ssize_t j, c
+    cdef bint wins
+    for c in range(width):
+        top[c] = x[c]
+        place[c] = 0
+    for j in range(1, n):
+        for c in range(width):
+            value = x[j * inner + c]
+            wins = ((value > top[c]) if how == MAX else (value < top[c])) | (
+                (value != value) & (top[c] == top[c]))
+            top[c] = value if wins else top[c]
+            place[c] = j if wins else place[c]
+    for c in range(width):
+        to[c] = place[c]
+
+
+cdef void arg_span(
+    const floating* x, long long* to, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t first,
+    Py_ssize_t last, int how,
+) noexcept nogil:
+    cdef Py_ssize_t across = (inner + COLUMNS - 1) // COLUMNS, k, o, start
+    for k in range(first, last):
+        if inner == 1:
+            to[k] = find(x + k * n, n, long_join(x + k * n, n, how))
+        else:
+            o = k // across
+            start = (k - o * across) * COLUMNS
+            arg_columns(x + o * n * inner + start, to + o * inner + start, n, inner,
+                        min(COLUMNS, inner - start), how)
+
+
+cdef void arg_run(
+    const floating[:, :, ::1] x, long long[:, ::1] to, int how, int threads,
+) noexcept nogil:
+    cdef Py_ssize_t n = x.shape[1], inner = x.shape[2], t
+    cdef Py_ssize_t items = x.shape[0] * ((inner + COLUMNS - 1) // COLUMNS)
+    if threads <= 1 or items < 2:
+        arg_span(&x[0, 0, 0], &to[0, 0], n, inner, 0, items, how)
+        return
+    for t in prange(threads, schedule="static", chunksize=1, num_threads=threads):
+        arg_span(&x[0, 0, 0], &to[0, 0], n, inner,
+                 items * t // threads, items * (t + 1) // threads, how)
+
+
+# ---------------------------------------------------------------- variance of rows
+
+cdef floating variance_row(const floating* x, Py_ssize_t n, double divisor) noexcept nogil:
+    """Corrected two-pass: Σd² − (Σd)²/n over deviations d from the rounded mean."""
+    cdef floating d[RUN]
+    cdef floating squares[50]
+    cdef floating plain[50]
+    cdef floating mean = long_join(x, n, SUM) / <floating> n
+    cdef Py_ssize_t start = 0, tiles = 0, carry, i, size
+    cdef int depth = 0
+    while start < n:
+        size = min(n - start, RUN)
+        for i in range(size):
+            d[i] = x[start + i] - mean
+        plain[depth] = tile_join(d, size, SUM)
+        for i in range(size):
+            d[i] *= d[i]
+        squares[depth] = tile_join(d, size, SUM)
+        depth += 1
+        start += RUN
+        tiles += 1
+        carry = tiles
+        while depth > 1 and (carry % 2 == 0 or start >= n):
+            plain[depth - 2] += plain[depth - 1]
+            squares[depth - 2] += squares[depth - 1]
+            depth -= 1
+            carry //= 2
+    return (squares[0] - plain[0] * (plain[0] / <floating> n)) / <floating> divisor
+
+
+cdef void variance_run(
+    const floating[:, ::1] x, floating[::1] to, double divisor, int threads,
+) noexcept nogil:
+    cdef Py_ssize_t n = x.shape[1], k
+    if threads <= 1:
+        for k in range(x.shape[0]):
+            to[k] = variance_row(&x[k, 0], n, divisor)
+        return
+    for k in prange(x.shape[0], schedule="static", num_threads=threads):
+        to[k] = variance_row(&x[k, 0], n, divisor)
+
+
+# ---------------------------------------------------------------- blocks for the map and reduce drivers
+
+cdef void square_deviation(const floating* x, const floating* mean, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef floating d
+    for i in range(n):
+        d = x[i] - mean[i]
+        y[i] = d * d
+
+
+cdef void variance_finish(const floating* squares, const floating* plain, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef floating count = <floating> p[0], divisor = <floating> p[1]
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = (squares[i] - plain[i] * (plain[i] / count)) / divisor
+
+
+cdef void variance_grad(
+    const floating* g, const floating* x, const floating* mean, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    cdef floating divisor = <floating> p[0]
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = g[i] * (2 * (x[i] - mean[i]) / divisor)
+
+
+cdef void std_grad(
+    const floating* g, const floating* x, const floating* mean, const floating* out, floating* y,
+    Py_ssize_t n, const double* p,
+) noexcept nogil:
+    # g/(2·out) · 2·(x − mean)/divisor; the first factor is g/eps where 2·out < eps.
+    cdef floating divisor = <floating> p[0], eps = <floating> p[1], twice
+    cdef Py_ssize_t i
+    for i in range(n):
+        twice = 2 * out[i]
+        twice = eps if twice < eps else twice
+        y[i] = <floating> 0 if out[i] == 0 else (g[i] / twice) * (2 * (x[i] - mean[i]) / divisor)
+
+
+cdef void root(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = sqrtf(x[i]) if floating is float else sqrt(x[i])
+
+
+cdef void softmax_shift(const floating* top, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = shift_of(top[i])
+
+
+cdef void finite_shift(const floating* top, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    # log-sum-exp of a slice whose maximum is ±inf or NaN is that maximum: nothing to shift by.
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = top[i] if (top[i] > -INFINITY) & (top[i] < INFINITY) else <floating> 0
+
+
+cdef void exp_shifted(const floating* x, const floating* shift, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = c_exp(x[i] - shift[i])
+
+
+cdef void add_log(const floating* total, const floating* top, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = top[i] + c_log(total[i]) if (top[i] > -INFINITY) & (top[i] < INFINITY) else top[i]
+
+
+cdef void log_softmax_finish(
+    const floating* x, const floating* shift, const floating* total, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = (x[i] - shift[i]) - c_log(total[i])
+
+
+cdef void logsumexp_grad(
+    const floating* g, const floating* x, const floating* out, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = g[i] * c_exp(x[i] - out[i])
+
+
+cdef void softmax_grad(
+    const floating* g, const floating* out, const floating* total, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = out[i] * (g[i] - total[i])
+
+
+cdef void log_softmax_grad(
+    const floating* g, const floating* out, const floating* total, floating* y, Py_ssize_t n, const double* p,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = g[i] - c_exp(out[i]) * total[i]
+
+
+# ---------------------------------------------------------------- entry points, one per dtype
+
+def softmax_f32(const float[:, :, ::1] x, float[:, :, ::1] y, bint log, int threads):
+    with nogil:
+        softmax_run(x, y, log, threads)
+
+
+def softmax_f64(const double[:, :, ::1] x, double[:, :, ::1] y, bint log, int threads):
+    with nogil:
+        softmax_run(x, y, log, threads)
+
+
+def softmax_backward_f32(
+    const float[:, :, ::1] g, const float[:, :, ::1] y, float[:, :, ::1] to, bint log, int threads,
+):
+    with nogil:
+        softmax_backward_run(g, y, to, log, threads)
+
+
+def softmax_backward_f64(
+    const double[:, :, ::1] g, const double[:, :, ::1] y, double[:, :, ::1] to, bint log, int threads,
+):
+    with nogil:
+        softmax_backward_run(g, y, to, log, threads)
+
+
+def extreme_backward_f32(
+    const float[:, :, ::1] x, const float[:, ::1] g, float[:, :, ::1] to, bint least, int threads,
+):
+    with nogil:
+        extreme_backward_run(x, g, to, MIN if least else MAX, threads)
+
+
+def extreme_backward_f64(
+    const double[:, :, ::1] x, const double[:, ::1] g, double[:, :, ::1] to, bint least, int threads,
+):
+    with nogil:
+        extreme_backward_run(x, g, to, MIN if least else MAX, threads)
+
+
+def arg_f32(const float[:, :, ::1] x, long long[:, ::1] to, bint least, int threads):
+    with nogil:
+        arg_run(x, to, MIN if least else MAX, threads)
+
+
+def arg_f64(const double[:, :, ::1] x, long long[:, ::1] to, bint least, int threads):
+    with nogil:
+        arg_run(x, to, MIN if least else MAX, threads)
+
+
+def variance_f32(const float[:, ::1] x, float[::1] to, double divisor, int threads):
+    with nogil:
+        variance_run(x, to, divisor, threads)
+
+
+def variance_f64(const double[:, ::1] x, double[::1] to, double divisor, int threads):
+    with nogil:
+        variance_run(x, to, divisor, threads)
+
+
+EXPORTS = {
+    "softmax": (softmax_f32, softmax_f64),
+    "softmax_backward": (softmax_backward_f32, softmax_backward_f64),
+    "extreme_backward": (extreme_backward_f32, extreme_backward_f64),
+    "arg": (arg_f32, arg_f64),
+    "variance": (variance_f32, variance_f64),
+    "square_deviation": pair(<void*> square_deviation[float], <void*> square_deviation[double]),
+    "variance_finish": pair(<void*> variance_finish[float], <void*> variance_finish[double]),
+    "variance_grad": pair(<void*> variance_grad[float], <void*> variance_grad[double]),
+    "std_grad": pair(<void*> std_grad[float], <void*> std_grad[double]),
+    "root": pair(<void*> root[float], <void*> root[double]),
+    "softmax_shift": pair(<void*> softmax_shift[float], <void*> softmax_shift[double]),
+    "finite_shift": pair(<void*> finite_shift[float], <void*> finite_shift[double]),
+    "exp_shifted": pair(<void*> exp_shifted[float], <void*> exp_shifted[double]),
+    "add_log": pair(<void*> add_log[float], <void*> add_log[double]),
+    "log_softmax_finish": pair(<void*> log_softmax_finish[float], <void*> log_softmax_finish[double]),
+    "logsumexp_grad": pair(<void*> logsumexp_grad[float], <void*> logsumexp_grad[double]),
+    "softmax_grad": pair(<void*> softmax_grad[float], <void*> softmax_grad[double]),
+    "log_softmax_grad": pair(<void*> log_softmax_grad[float], <void*> log_softmax_grad[double]),
+}
