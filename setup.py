@@ -25,7 +25,7 @@ X86_LEVELS = {
     "v3": ["-march=x86-64-v3"],
     "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
-CORE = ["_cpu", "_memory", "_tensor", "_apply", "_reduce"]
+CORE = sorted(path.stem for path in Path("extensor").glob("*.pyx"))
 KERNELS = sorted(path.stem for path in Path("extensor/_kernels").glob("*.pyx"))
 HEADERS = sorted(str(path) for path in Path("extensor").glob("**/*.h"))
 

@@ -34,7 +34,9 @@ from extensor import (
     config,
     creation,
     gradcheck,
+    matrix,
     reduction,
+    shape,
     threads,
 )
 from extensor._memory import release_memory
@@ -45,7 +47,9 @@ from extensor.comparison import *
 from extensor.config import *
 from extensor.creation import *
 from extensor.gradcheck import *
+from extensor.matrix import *
 from extensor.reduction import *
+from extensor.shape import *
 from extensor.tensor import ExTensor, asarray, from_dlpack, tensor
 from extensor.threads import *
 
@@ -77,7 +81,9 @@ for _module in (
     config,
     creation,
     gradcheck,
+    matrix,
     reduction,
+    shape,
     threads,
 ):
     __all__ += _module.__all__
@@ -102,9 +108,16 @@ _tensor.bind_operators(
 _tensor.bind_functions(
     {
         "negative": arithmetic.negative,
+        "matmul": matrix.matmul,
+        "transpose": matrix.transpose,
         "sum": reduction.sum,
         "mean": reduction.mean,
         "max_reduce": reduction.max_reduce,
         "min_reduce": reduction.min_reduce,
+        "reshape": shape.reshape,
+        "flatten": shape.flatten,
+        "ravel": shape.ravel,
+        "squeeze": shape.squeeze,
+        "unsqueeze": shape.unsqueeze,
     }
 )

@@ -1196,3 +1196,13 @@ def empty_tensor(str function, object shape, object dtype) -> ExTensor:
         return wrap(new_array(ndim, sizes, dtype.num))
     except (ValueError, MemoryError) as error:
         raise type(error)(f"{function}: {error}") from None
+
+
+def check_needs(str function, object needs, int count) -> tuple:
+    """The ``needs`` argument of a backward function as a tuple of bools."""
+    return checked_needs(function, needs, count)
+
+
+def check_outs(str function, object out, int count) -> tuple:
+    """The ``out`` argument of a function with several results as a tuple."""
+    return checked_outs(function, out, count)

@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+pytest.register_assert_rewrite("checks", "helpers")
+# the same examples in every run, and no files left behind
+settings.register_profile("extensor", deadline=None, database=None, derandomize=True)
+settings.load_profile("extensor")
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from reference import unbroadcast
 import extensor as ex
 
 SHAPE = st.lists(st.sampled_from([0, 1, 2, 3, 5]), max_size=5).map(tuple)
-quick = settings(max_examples=200, deadline=None)
+quick = settings(max_examples=200)
 
 
 @quick

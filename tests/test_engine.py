@@ -31,6 +31,13 @@ def _count(x: Any, axis: Any) -> int:
     return int(np.size(x) // max(np.size(np.sum(np.asarray(x), axis=axis)), 1))
 
 
+def _exp(x: Any) -> Any:
+    """Right to half an ULP, which NumPy's is not in float32."""
+    with np.errstate(all="ignore"):
+        dtype = np.exp(np.asarray(x)).dtype
+        return tensor(np.exp(np.asarray(x, np.longdouble)).astype(dtype))
+
+
 REDUCTION = Op(
     "mean",
     "reduction",
@@ -69,7 +76,7 @@ FROM_OUTPUT = Op(
     domains=(REAL,),
     cases=(Case(((3, 4),)), Case(((),))),
     ulp=1.5,
-    function=lambda x: tensor(np.exp(np.asarray(x, np.longdouble)).astype(np.exp(x).dtype)),
+    function=lambda x: _exp(x),
     backward_function=lambda g, y: tensor(np.asarray(g) * np.asarray(y)),
     edges=(Edge((0.0,), 1.0, (3.0,), g=3.0), Edge((-np.inf,), 0.0, (0.0,))),
 )

@@ -210,10 +210,12 @@ EXM_INLINE float exm_exp_value_f32(exm_scaled_f32 e)
     return exm_scale_f32(exm_times_mantissa_f32(1.0f, e), e.shifted);
 }
 
-/* g*G for x <= 0 and g*(1 - G) above, G = value * 2^k: the shape of every gradient f'(-x) = 1 - f'(x). */
-EXM_INLINE float exm_reflect_f32(float g, float x, float value, uint32_t shifted)
+/* g*G for x <= 0 and g*(1 - G) above, G = value * 2^k, 0 where |x| > last: the shape of every gradient
+ * with f'(-x) = 1 - f'(x). */
+EXM_INLINE float exm_reflect_f32(float g, float x, float last, float value, uint32_t shifted)
 {
-    float product = exm_scale_product_f32(x > 0 ? 1.0f : g, value, shifted);
+    float factor = x > 0 ? 1.0f : g, product = exm_scale_product_f32(factor, value, shifted);
+    product = exm_abs_f32(x) > last ? 0.0f * factor : product;
     return x > 0 ? g * (1.0f - product) : product;
 }
 
@@ -231,15 +233,9 @@ EXM_INLINE float exm_exp_f32(float x)
  * ULP ? */
 EXM_INLINE float exm_expm1_f32(float x)
 {
-    float xc = x > 89.0f ? 89.0f : x;
-    float shifted, k, r0, t, r, r_low, p, c, half, a, b, sum, y;
-    xc = xc < -18.0f ? -18.0f : xc;
-    shifted = EXM_FMA_F32(xc, 1.44269502f, 12582912.0f);
-    k = shifted - 12582912.0f;
-    r0 = EXM_FMA_F32(k, -0.693115234f, xc);
-    t = k * 3.19461833e-05f;
-    r = r0 - t;
-    r_low = (r0 - r) - t;
+    float shifted = EXM_FMA_F32(x, 1.44269502f, 12582912.0f), k = shifted - 12582912.0f;
+    float r0 = EXM_FMA_F32(k, -0.693115234f, x), t = k * 3.19461833e-05f, r = r0 - t, r_low = (r0 - r) - t;
+    float p, c, half, a, b, sum, y;
     {
         float r2 = r * r, p0, p1;
         p0 = EXM_H3_F32(r2, 0.166666359f, 0.00834160578f, 0.000149336105f);
@@ -253,6 +249,8 @@ EXM_INLINE float exm_expm1_f32(float x)
     b = half * r;
     sum = a + b;
     y = 2.0f * (sum + EXM_FMA_F32(half, c, b - (sum - a)));
+    y = x > 89.0f ? __builtin_inff() : y;
+    y = x < -18.0f ? -1.0f : y;
     return exm_abs_f32(x) < 2.98023224e-08f ? x : y;
 }
 
@@ -286,7 +284,6 @@ EXM_INLINE float exm_tanh_f32(float x)
     float a = exm_abs_f32(x), z = x * x, p, small, shifted, k, r, s, q;
     p = EXM_H5_F32(z, -0.333332807f, 0.133314058f, -0.0537368543f, 0.0206305627f, -0.00569634046f);
     small = EXM_FMA_F32(a * z, p, a);
-    a = a > 9.5f ? 9.5f : a;
     shifted = EXM_FMA_F32(a, 2.0f * 1.44269502f, 12582912.0f);
     k = shifted - 12582912.0f;
     r = EXM_FMA_F32(k, -0.693115234f, 2.0f * a);
@@ -295,6 +292,7 @@ EXM_INLINE float exm_tanh_f32(float x)
     q = EXM_FMA_F32(r * r, p, r);
     s = exm_pow2_f32(exm_bits_f32(shifted));
     q = 1.0f - 2.0f / EXM_FMA_F32(s, q, s + 1.0f);
+    q = a > 9.5f ? 1.0f : q;
     return __builtin_copysignf(a < 0.625f ? small : q, x);
 }
 
@@ -308,12 +306,11 @@ EXM_INLINE float exm_sigmoid_f32(float x)
 /* g*sigmoid(x): the backward function of softplus. */
 EXM_INLINE float exm_softplus_backward_f32(float g, float x)
 {
-    float a = exm_abs_f32(x), d;
-    exm_scaled_f32 e;
-    a = a > 200.0f ? 200.0f : a;
-    e = exm_exp_parts_f32(-a, -0.0f);
+    float a = exm_abs_f32(x), d, y;
+    exm_scaled_f32 e = exm_exp_parts_f32(-a, -0.0f);
     d = 1.0f / (1.0f + exm_scale_product_f32(1.0f, 1.0f + e.p, e.shifted));
-    return x < 0 ? exm_scale_product_f32(g, exm_times_mantissa_f32(d, e), e.shifted) : g * d;
+    y = x < 0 ? exm_scale_product_f32(g, exm_times_mantissa_f32(d, e), e.shifted) : g * d;
+    return a > 200.0f ? (x < 0 ? 0.0f * g : g) : y;
 }
 
 EXM_INLINE float exm_softplus_grad_f32(float x) { return exm_sigmoid_f32(x); }
@@ -344,16 +341,15 @@ EXM_INLINE float exm_elu_f32(float x, float alpha)
 /* alpha*exp(x) at x <= 0 (alpha at 0, by convention), else 1. */
 EXM_INLINE float exm_elu_backward_f32(float g, float x, float alpha)
 {
-    exm_scaled_f32 e;
-    float xc = x > 0 ? 0 : x;
-    xc = xc < -200.0f ? -200.0f : xc;
-    e = exm_exp_parts_f32(xc, -0.0f);
-    return x > 0 ? g : exm_scale_product_f32(g, exm_times_mantissa_f32(alpha, e), e.shifted);
+    exm_scaled_f32 e = exm_exp_parts_f32(x, -0.0f);
+    float y = exm_scale_product_f32(g, exm_times_mantissa_f32(alpha, e), e.shifted);
+    y = x < -200.0f ? 0.0f * g : y;
+    return x > 0 ? g : y;
 }
 
 EXM_INLINE float exm_elu_grad_f32(float x, float alpha)
 {
-    float y = alpha * exm_exp_f32(x > 0 ? 0 : x);
+    float y = alpha * exm_exp_f32(x);
     return x > 0 ? 1.0f : y;
 }
 
@@ -361,13 +357,11 @@ EXM_INLINE float exm_elu_grad_f32(float x, float alpha)
  * because e may be subnormal where the product is not. -0 at -inf, the limit. ULP ? */
 EXM_INLINE float exm_swish_f32(float x)
 {
-    float a = exm_abs_f32(x), xc, y;
-    exm_scaled_f32 e;
-    a = a > 112.0f ? 112.0f : a;
-    xc = x < -112.0f ? -112.0f : x;
-    e = exm_exp_parts_f32(-a, -0.0f);
-    y = xc / (1.0f + exm_exp_value_f32(e));
-    return x < 0 ? exm_scale_f32(exm_times_mantissa_f32(y, e), e.shifted) : y;
+    float a = exm_abs_f32(x), y;
+    exm_scaled_f32 e = exm_exp_parts_f32(-a, -0.0f);
+    y = x / (1.0f + exm_exp_value_f32(e));
+    y = x < 0 ? exm_scale_f32(exm_times_mantissa_f32(y, e), e.shifted) : y;
+    return a > 112.0f ? (x < 0 ? -0.0f : x) : y;
 }
 
 /* swish'(x) = s + x*s*(1 - s), s = sigmoid(x). With e = exp(-|x|), d = 1/(1 + e):
@@ -375,12 +369,10 @@ EXM_INLINE float exm_swish_f32(float x)
 EXM_INLINE float exm_swish_backward_f32(float g, float x)
 {
     float a = exm_abs_f32(x), d, t;
-    exm_scaled_f32 e;
-    a = a > 200.0f ? 200.0f : a;
-    e = exm_exp_parts_f32(-a, -0.0f);
+    exm_scaled_f32 e = exm_exp_parts_f32(-a, -0.0f);
     d = 1.0f / (1.0f + exm_scale_product_f32(1.0f, 1.0f + e.p, e.shifted));
     t = exm_times_mantissa_f32(d * (1.0f - a * d), e);
-    return exm_reflect_f32(g, x, t, e.shifted);
+    return exm_reflect_f32(g, x, 200.0f, t, e.shifted);
 }
 
 EXM_INLINE float exm_swish_grad_f32(float x) { return exm_swish_backward_f32(1.0f, x); }
@@ -389,16 +381,14 @@ EXM_INLINE float exm_swish_grad_f32(float x) { return exm_swish_backward_f32(1.0
  * x > 0: x*(1 + 2e)/(1 + 2e + 2e^2);  x <= 0: x*e*(2 + e)/(2 + 2e + e^2). ULP ? */
 EXM_INLINE float exm_mish_f32(float x)
 {
-    float a = exm_abs_f32(x), xc, ex, num, den, y;
-    exm_scaled_f32 e;
-    a = a > 112.0f ? 112.0f : a;
-    xc = x < -112.0f ? -112.0f : x;
-    e = exm_exp_parts_f32(-a, -0.0f);
+    float a = exm_abs_f32(x), ex, num, den, y;
+    exm_scaled_f32 e = exm_exp_parts_f32(-a, -0.0f);
     ex = exm_exp_value_f32(e);
     num = x > 0 ? EXM_FMA_F32(2.0f, ex, 1.0f) : 2.0f + ex;
     den = x > 0 ? EXM_FMA_F32(2.0f * ex, ex, num) : EXM_FMA_F32(ex, num, 2.0f);
-    y = xc * (num / den);
-    return x > 0 ? y : exm_scale_f32(exm_times_mantissa_f32(y, e), e.shifted);
+    y = x * (num / den);
+    y = x > 0 ? y : exm_scale_f32(exm_times_mantissa_f32(y, e), e.shifted);
+    return a > 112.0f ? (x < 0 ? -0.0f : x) : y;
 }
 
 /* mish'(x) = t + x*(1 - t^2)*sigmoid(x), t = tanh(softplus(x)), as
@@ -406,18 +396,17 @@ EXM_INLINE float exm_mish_f32(float x)
  * x <= 0: e*((2 + e)/D + 4x*(1 + e)/D^2), D = 2 + 2e + e^2. */
 EXM_INLINE float exm_mish_backward_f32(float g, float x)
 {
-    float a = exm_abs_f32(x), ex, num, den, d, t, pos;
-    exm_scaled_f32 e;
-    a = a > 200.0f ? 200.0f : a;
-    e = exm_exp_parts_f32(-a, -0.0f);
+    float a = exm_abs_f32(x), ex, num, den, d, t, y;
+    exm_scaled_f32 e = exm_exp_parts_f32(-a, -0.0f);
     ex = exm_scale_product_f32(1.0f, 1.0f + e.p, e.shifted);
     num = x > 0 ? EXM_FMA_F32(2.0f, ex, 1.0f) : 2.0f + ex;
     den = x > 0 ? EXM_FMA_F32(2.0f * ex, ex, num) : EXM_FMA_F32(ex, num, 2.0f);
     d = 1.0f / den;
     t = 4.0f * a * (1.0f + ex) * d;
-    pos = g * (d * EXM_FMA_F32(t * ex, ex, num));
+    y = g * (d * EXM_FMA_F32(t * ex, ex, num));
     t = d * (num - t);
-    return x > 0 ? pos : exm_scale_product_f32(g, exm_times_mantissa_f32(t, e), e.shifted);
+    y = x > 0 ? y : exm_scale_product_f32(g, exm_times_mantissa_f32(t, e), e.shifted);
+    return a > 200.0f ? (x < 0 ? 0.0f * g : g) : y;
 }
 
 EXM_INLINE float exm_mish_grad_f32(float x) { return exm_mish_backward_f32(1.0f, x); }
@@ -479,10 +468,12 @@ EXM_INLINE double exm_exp_value_f64(exm_scaled_f64 e)
     return exm_scale_f64(exm_times_mantissa_f64(1.0, e), e.shifted);
 }
 
-/* g*G for x <= 0 and g*(1 - G) above, G = value * 2^k: the shape of every gradient f'(-x) = 1 - f'(x). */
-EXM_INLINE double exm_reflect_f64(double g, double x, double value, uint64_t shifted)
+/* g*G for x <= 0 and g*(1 - G) above, G = value * 2^k, 0 where |x| > last: the shape of every gradient
+ * with f'(-x) = 1 - f'(x). */
+EXM_INLINE double exm_reflect_f64(double g, double x, double last, double value, uint64_t shifted)
 {
-    double product = exm_scale_product_f64(x > 0 ? 1.0 : g, value, shifted);
+    double factor = x > 0 ? 1.0 : g, product = exm_scale_product_f64(factor, value, shifted);
+    product = exm_abs_f64(x) > last ? 0.0 * factor : product;
     return x > 0 ? g * (1.0 - product) : product;
 }
 
@@ -500,15 +491,9 @@ EXM_INLINE double exm_exp_f64(double x)
  * ULP ? */
 EXM_INLINE double exm_expm1_f64(double x)
 {
-    double xc = x > 710.0 ? 710.0 : x;
-    double shifted, k, r0, t, r, r_low, p, c, half, a, b, sum, y;
-    xc = xc < -40.0 ? -40.0 : xc;
-    shifted = EXM_FMA_F64(xc, 1.4426950408889634, 6755399441055744.0);
-    k = shifted - 6755399441055744.0;
-    r0 = EXM_FMA_F64(k, -0.6931471805592082, xc);
-    t = k * 7.371002565167799e-13;
-    r = r0 - t;
-    r_low = (r0 - r) - t;
+    double shifted = EXM_FMA_F64(x, 1.4426950408889634, 6755399441055744.0), k = shifted - 6755399441055744.0;
+    double r0 = EXM_FMA_F64(k, -0.6931471805592082, x), t = k * 7.371002565167799e-13, r = r0 - t, r_low = (r0 - r) - t;
+    double p, c, half, a, b, sum, y;
     {
         double r2 = r * r, p0, p1;
         p0 = EXM_H5_F64(r2, 0.16666666666666677, 0.008333333333321818, 0.0001984126988527787, 2.755724520899569e-06,
@@ -524,6 +509,8 @@ EXM_INLINE double exm_expm1_f64(double x)
     b = half * r;
     sum = a + b;
     y = 2.0 * (sum + EXM_FMA_F64(half, c, b - (sum - a)));
+    y = x > 710.0 ? __builtin_inf() : y;
+    y = x < -40.0 ? -1.0 : y;
     return exm_abs_f64(x) < 5.551115123125783e-17 ? x : y;
 }
 
@@ -565,7 +552,6 @@ EXM_INLINE double exm_tanh_f64(double x)
         p = EXM_FMA_F64(p0, z, -0.33333333333332854);
     }
     small = EXM_FMA_F64(a * z, p, a);
-    a = a > 19.5 ? 19.5 : a;
     shifted = EXM_FMA_F64(a, 2.0 * 1.4426950408889634, 6755399441055744.0);
     k = shifted - 6755399441055744.0;
     r = EXM_FMA_F64(k, -0.6931471805592082, 2.0 * a);
@@ -581,6 +567,7 @@ EXM_INLINE double exm_tanh_f64(double x)
     q = EXM_FMA_F64(r * r, p, r);
     s = exm_pow2_f64(exm_bits_f64(shifted));
     q = 1.0 - 2.0 / EXM_FMA_F64(s, q, s + 1.0);
+    q = a > 19.5 ? 1.0 : q;
     return __builtin_copysign(a < 0.625 ? small : q, x);
 }
 
@@ -594,12 +581,11 @@ EXM_INLINE double exm_sigmoid_f64(double x)
 /* g*sigmoid(x): the backward function of softplus. */
 EXM_INLINE double exm_softplus_backward_f64(double g, double x)
 {
-    double a = exm_abs_f64(x), d;
-    exm_scaled_f64 e;
-    a = a > 1470.0 ? 1470.0 : a;
-    e = exm_exp_parts_f64(-a, -0.0);
+    double a = exm_abs_f64(x), d, y;
+    exm_scaled_f64 e = exm_exp_parts_f64(-a, -0.0);
     d = 1.0 / (1.0 + exm_scale_product_f64(1.0, 1.0 + e.p, e.shifted));
-    return x < 0 ? exm_scale_product_f64(g, exm_times_mantissa_f64(d, e), e.shifted) : g * d;
+    y = x < 0 ? exm_scale_product_f64(g, exm_times_mantissa_f64(d, e), e.shifted) : g * d;
+    return a > 1470.0 ? (x < 0 ? 0.0 * g : g) : y;
 }
 
 EXM_INLINE double exm_softplus_grad_f64(double x) { return exm_sigmoid_f64(x); }
@@ -633,16 +619,15 @@ EXM_INLINE double exm_elu_f64(double x, double alpha)
 /* alpha*exp(x) at x <= 0 (alpha at 0, by convention), else 1. */
 EXM_INLINE double exm_elu_backward_f64(double g, double x, double alpha)
 {
-    exm_scaled_f64 e;
-    double xc = x > 0 ? 0 : x;
-    xc = xc < -1470.0 ? -1470.0 : xc;
-    e = exm_exp_parts_f64(xc, -0.0);
-    return x > 0 ? g : exm_scale_product_f64(g, exm_times_mantissa_f64(alpha, e), e.shifted);
+    exm_scaled_f64 e = exm_exp_parts_f64(x, -0.0);
+    double y = exm_scale_product_f64(g, exm_times_mantissa_f64(alpha, e), e.shifted);
+    y = x < -1470.0 ? 0.0 * g : y;
+    return x > 0 ? g : y;
 }
 
 EXM_INLINE double exm_elu_grad_f64(double x, double alpha)
 {
-    double y = alpha * exm_exp_f64(x > 0 ? 0 : x);
+    double y = alpha * exm_exp_f64(x);
     return x > 0 ? 1.0 : y;
 }
 
@@ -650,13 +635,11 @@ EXM_INLINE double exm_elu_grad_f64(double x, double alpha)
  * because e may be subnormal where the product is not. -0 at -inf, the limit. ULP ? */
 EXM_INLINE double exm_swish_f64(double x)
 {
-    double a = exm_abs_f64(x), xc, y;
-    exm_scaled_f64 e;
-    a = a > 756.0 ? 756.0 : a;
-    xc = x < -756.0 ? -756.0 : x;
-    e = exm_exp_parts_f64(-a, -0.0);
-    y = xc / (1.0 + exm_exp_value_f64(e));
-    return x < 0 ? exm_scale_f64(exm_times_mantissa_f64(y, e), e.shifted) : y;
+    double a = exm_abs_f64(x), y;
+    exm_scaled_f64 e = exm_exp_parts_f64(-a, -0.0);
+    y = x / (1.0 + exm_exp_value_f64(e));
+    y = x < 0 ? exm_scale_f64(exm_times_mantissa_f64(y, e), e.shifted) : y;
+    return a > 756.0 ? (x < 0 ? -0.0 : x) : y;
 }
 
 /* swish'(x) = s + x*s*(1 - s), s = sigmoid(x). With e = exp(-|x|), d = 1/(1 + e):
@@ -664,12 +647,10 @@ EXM_INLINE double exm_swish_f64(double x)
 EXM_INLINE double exm_swish_backward_f64(double g, double x)
 {
     double a = exm_abs_f64(x), d, t;
-    exm_scaled_f64 e;
-    a = a > 1470.0 ? 1470.0 : a;
-    e = exm_exp_parts_f64(-a, -0.0);
+    exm_scaled_f64 e = exm_exp_parts_f64(-a, -0.0);
     d = 1.0 / (1.0 + exm_scale_product_f64(1.0, 1.0 + e.p, e.shifted));
     t = exm_times_mantissa_f64(d * (1.0 - a * d), e);
-    return exm_reflect_f64(g, x, t, e.shifted);
+    return exm_reflect_f64(g, x, 1470.0, t, e.shifted);
 }
 
 EXM_INLINE double exm_swish_grad_f64(double x) { return exm_swish_backward_f64(1.0, x); }
@@ -678,16 +659,14 @@ EXM_INLINE double exm_swish_grad_f64(double x) { return exm_swish_backward_f64(1
  * x > 0: x*(1 + 2e)/(1 + 2e + 2e^2);  x <= 0: x*e*(2 + e)/(2 + 2e + e^2). ULP ? */
 EXM_INLINE double exm_mish_f64(double x)
 {
-    double a = exm_abs_f64(x), xc, ex, num, den, y;
-    exm_scaled_f64 e;
-    a = a > 756.0 ? 756.0 : a;
-    xc = x < -756.0 ? -756.0 : x;
-    e = exm_exp_parts_f64(-a, -0.0);
+    double a = exm_abs_f64(x), ex, num, den, y;
+    exm_scaled_f64 e = exm_exp_parts_f64(-a, -0.0);
     ex = exm_exp_value_f64(e);
     num = x > 0 ? EXM_FMA_F64(2.0, ex, 1.0) : 2.0 + ex;
     den = x > 0 ? EXM_FMA_F64(2.0 * ex, ex, num) : EXM_FMA_F64(ex, num, 2.0);
-    y = xc * (num / den);
-    return x > 0 ? y : exm_scale_f64(exm_times_mantissa_f64(y, e), e.shifted);
+    y = x * (num / den);
+    y = x > 0 ? y : exm_scale_f64(exm_times_mantissa_f64(y, e), e.shifted);
+    return a > 756.0 ? (x < 0 ? -0.0 : x) : y;
 }
 
 /* mish'(x) = t + x*(1 - t^2)*sigmoid(x), t = tanh(softplus(x)), as
@@ -695,18 +674,17 @@ EXM_INLINE double exm_mish_f64(double x)
  * x <= 0: e*((2 + e)/D + 4x*(1 + e)/D^2), D = 2 + 2e + e^2. */
 EXM_INLINE double exm_mish_backward_f64(double g, double x)
 {
-    double a = exm_abs_f64(x), ex, num, den, d, t, pos;
-    exm_scaled_f64 e;
-    a = a > 1470.0 ? 1470.0 : a;
-    e = exm_exp_parts_f64(-a, -0.0);
+    double a = exm_abs_f64(x), ex, num, den, d, t, y;
+    exm_scaled_f64 e = exm_exp_parts_f64(-a, -0.0);
     ex = exm_scale_product_f64(1.0, 1.0 + e.p, e.shifted);
     num = x > 0 ? EXM_FMA_F64(2.0, ex, 1.0) : 2.0 + ex;
     den = x > 0 ? EXM_FMA_F64(2.0 * ex, ex, num) : EXM_FMA_F64(ex, num, 2.0);
     d = 1.0 / den;
     t = 4.0 * a * (1.0 + ex) * d;
-    pos = g * (d * EXM_FMA_F64(t * ex, ex, num));
+    y = g * (d * EXM_FMA_F64(t * ex, ex, num));
     t = d * (num - t);
-    return x > 0 ? pos : exm_scale_product_f64(g, exm_times_mantissa_f64(t, e), e.shifted);
+    y = x > 0 ? y : exm_scale_product_f64(g, exm_times_mantissa_f64(t, e), e.shifted);
+    return a > 1470.0 ? (x < 0 ? 0.0 * g : g) : y;
 }
 
 EXM_INLINE double exm_mish_grad_f64(double x) { return exm_mish_backward_f64(1.0, x); }
@@ -719,7 +697,6 @@ EXM_INLINE double exm_mish_grad_f64(double x) { return exm_mish_backward_f64(1.0
 EXM_INLINE float exm_erf_f32(float x)
 {
     float a = exm_abs_f32(x), z = x * x, p, small, t;
-    a = a > 4.0f ? 4.0f : a;
     {
         float z2 = z * z, p0, p1;
         p0 = EXM_H3_F32(z2, 0.112832569f, 0.00516035082f, 7.06582214e-05f);
@@ -739,18 +716,17 @@ EXM_INLINE float exm_erf_f32(float x)
     }
     p = p * p;
     p = 1.0f - p * p;
+    p = a > 4.0f ? 1.0f : p;
     return __builtin_copysignf(a < 1.125f ? small : p, x);
 }
 
 /* g * 2/sqrt(pi)*exp(-x^2), x^2 as a sum of two numbers. */
 EXM_INLINE float exm_erf_backward_f32(float g, float x)
 {
-    float a = exm_abs_f32(x), h;
-    exm_scaled_f32 e;
-    a = a > 14.25f ? 14.25f : a;
-    h = a * a;
-    e = exm_exp_parts_f32(-h, -exm_product_error_f32(a, a, h));
-    return exm_scale_product_f32(g, exm_times_mantissa_f32(1.12837923f, e), e.shifted);
+    float h = x * x, y;
+    exm_scaled_f32 e = exm_exp_parts_f32(-h, -exm_product_error_f32(x, x, h));
+    y = exm_scale_product_f32(g, exm_times_mantissa_f32(1.12837923f, e), e.shifted);
+    return exm_abs_f32(x) > 14.25f ? 0.0f * g : y;
 }
 
 EXM_INLINE float exm_erf_grad_f32(float x) { return exm_erf_backward_f32(1.0f, x); }
@@ -781,10 +757,9 @@ EXM_INLINE exm_scaled_f32 exm_exp_half_square_f32(float a)
 EXM_INLINE float exm_gelu_f32(float x)
 {
     float a = exm_abs_f32(x), t;
-    exm_scaled_f32 e;
-    a = a > 15.0f ? 15.0f : a;
-    e = exm_exp_half_square_f32(a);
-    t = exm_scale_f32(exm_times_mantissa_f32(__builtin_copysignf(a, x) * exm_mills_f32(a), e), e.shifted);
+    exm_scaled_f32 e = exm_exp_half_square_f32(x);
+    t = exm_scale_f32(exm_times_mantissa_f32(x * exm_mills_f32(a), e), e.shifted);
+    t = a > 15.0f ? -0.0f : t;
     return x > 0 ? x - t : t;
 }
 
@@ -793,33 +768,28 @@ EXM_INLINE float exm_gelu_f32(float x)
 EXM_INLINE float exm_gelu_backward_f32(float g, float x)
 {
     float a = exm_abs_f32(x), t;
-    exm_scaled_f32 e;
-    a = a > 20.0f ? 20.0f : a;
-    e = exm_exp_half_square_f32(a);
+    exm_scaled_f32 e = exm_exp_half_square_f32(x);
     t = exm_times_mantissa_f32(exm_mills_f32(a) - a * 0.398942292f, e);
-    return exm_reflect_f32(g, x, t, e.shifted);
+    return exm_reflect_f32(g, x, 20.0f, t, e.shifted);
 }
 
 EXM_INLINE float exm_gelu_grad_f32(float x)
 {
     float a = exm_abs_f32(x), t;
-    exm_scaled_f32 e;
-    a = a > 15.0f ? 15.0f : a;
-    e = exm_exp_half_square_f32(a);
+    exm_scaled_f32 e = exm_exp_half_square_f32(x);
     t = exm_scale_f32(exm_times_mantissa_f32(exm_mills_f32(a) - a * 0.398942292f, e), e.shifted);
+    t = a > 15.0f ? 0.0f : t;
     return x > 0 ? 1.0f - t : t;
 }
 
 /* gelu, tanh form: x*sigmoid(v), v = 2*sqrt(2/pi)*(x + 0.044715*x^3), with the exponential as in swish. */
 EXM_INLINE float exm_gelu_tanh_f32(float x)
 {
-    float a = exm_abs_f32(x), v, y;
-    exm_scaled_f32 e;
-    a = a > 11.25f ? 11.25f : a;
-    v = a * EXM_FMA_F32(a * a, 0.0713548139f, 1.59576917f);
-    e = exm_exp_parts_f32(-v, -0.0f);
-    y = 1.0f + exm_exp_value_f32(e);
-    return x > 0 ? x / y : exm_scale_f32(exm_times_mantissa_f32(__builtin_copysignf(a, x) / y, e), e.shifted);
+    float a = exm_abs_f32(x), v = a * EXM_FMA_F32(a * a, 0.0713548139f, 1.59576917f), y;
+    exm_scaled_f32 e = exm_exp_parts_f32(-v, -0.0f);
+    y = x / (1.0f + exm_exp_value_f32(e));
+    y = x < 0 ? exm_scale_f32(exm_times_mantissa_f32(y, e), e.shifted) : y;
+    return a > 11.25f ? (x < 0 ? -0.0f : x) : y;
 }
 
 /* Its derivative, s + x*s*(1 - s)*v', s = sigmoid(v): with e = exp(-|v|), d = 1/(1 + e)
@@ -829,7 +799,6 @@ EXM_INLINE float exm_gelu_tanh_backward_f32(float g, float x)
 {
     float a = exm_abs_f32(x), z, z_low, c, c_low, s, v, v_low, d, t;
     exm_scaled_f32 e;
-    a = a > 13.75f ? 13.75f : a;
     z = a * a;
     z_low = exm_product_error_f32(a, a, z);
     c = z * 0.0713548139f;
@@ -841,7 +810,7 @@ EXM_INLINE float exm_gelu_tanh_backward_f32(float g, float x)
     e = exm_exp_parts_f32(-v, -v_low);
     d = 1.0f / (1.0f + exm_scale_product_f32(1.0f, 1.0f + e.p, e.shifted));
     t = exm_times_mantissa_f32(d * (1.0f - a * EXM_FMA_F32(z, 3.0f * 0.0713548139f, 1.59576917f) * d), e);
-    return exm_reflect_f32(g, x, t, e.shifted);
+    return exm_reflect_f32(g, x, 13.75f, t, e.shifted);
 }
 
 EXM_INLINE float exm_gelu_tanh_grad_f32(float x) { return exm_gelu_tanh_backward_f32(1.0f, x); }
@@ -852,7 +821,6 @@ EXM_INLINE float exm_gelu_tanh_grad_f32(float x) { return exm_gelu_tanh_backward
 EXM_INLINE double exm_erf_f64(double x)
 {
     double a = exm_abs_f64(x), z = x * x, p, small, t;
-    a = a > 6.0 ? 6.0 : a;
     {
         double z2 = z * z, z4 = z2 * z2, p0, p1, p2, p3;
         p0 = EXM_H3_F64(z4, 0.11283791670941169, 0.0001205530848636155, 1.4374314623469754e-08);
@@ -884,18 +852,17 @@ EXM_INLINE double exm_erf_f64(double x)
     }
     p = p * p;
     p = 1.0 - p * p;
+    p = a > 6.0 ? 1.0 : p;
     return __builtin_copysign(a < 1.125 ? small : p, x);
 }
 
 /* g * 2/sqrt(pi)*exp(-x^2), x^2 as a sum of two numbers. */
 EXM_INLINE double exm_erf_backward_f64(double g, double x)
 {
-    double a = exm_abs_f64(x), h;
-    exm_scaled_f64 e;
-    a = a > 38.5 ? 38.5 : a;
-    h = a * a;
-    e = exm_exp_parts_f64(-h, -exm_product_error_f64(a, a, h));
-    return exm_scale_product_f64(g, exm_times_mantissa_f64(1.1283791670955126, e), e.shifted);
+    double h = x * x, y;
+    exm_scaled_f64 e = exm_exp_parts_f64(-h, -exm_product_error_f64(x, x, h));
+    y = exm_scale_product_f64(g, exm_times_mantissa_f64(1.1283791670955126, e), e.shifted);
+    return exm_abs_f64(x) > 38.5 ? 0.0 * g : y;
 }
 
 EXM_INLINE double exm_erf_grad_f64(double x) { return exm_erf_backward_f64(1.0, x); }
@@ -934,10 +901,9 @@ EXM_INLINE exm_scaled_f64 exm_exp_half_square_f64(double a)
 EXM_INLINE double exm_gelu_f64(double x)
 {
     double a = exm_abs_f64(x), t;
-    exm_scaled_f64 e;
-    a = a > 39.5 ? 39.5 : a;
-    e = exm_exp_half_square_f64(a);
-    t = exm_scale_f64(exm_times_mantissa_f64(__builtin_copysign(a, x) * exm_mills_f64(a), e), e.shifted);
+    exm_scaled_f64 e = exm_exp_half_square_f64(x);
+    t = exm_scale_f64(exm_times_mantissa_f64(x * exm_mills_f64(a), e), e.shifted);
+    t = a > 39.5 ? -0.0 : t;
     return x > 0 ? x - t : t;
 }
 
@@ -946,33 +912,28 @@ EXM_INLINE double exm_gelu_f64(double x)
 EXM_INLINE double exm_gelu_backward_f64(double g, double x)
 {
     double a = exm_abs_f64(x), t;
-    exm_scaled_f64 e;
-    a = a > 54.5 ? 54.5 : a;
-    e = exm_exp_half_square_f64(a);
+    exm_scaled_f64 e = exm_exp_half_square_f64(x);
     t = exm_times_mantissa_f64(exm_mills_f64(a) - a * 0.3989422804014327, e);
-    return exm_reflect_f64(g, x, t, e.shifted);
+    return exm_reflect_f64(g, x, 54.5, t, e.shifted);
 }
 
 EXM_INLINE double exm_gelu_grad_f64(double x)
 {
     double a = exm_abs_f64(x), t;
-    exm_scaled_f64 e;
-    a = a > 39.5 ? 39.5 : a;
-    e = exm_exp_half_square_f64(a);
+    exm_scaled_f64 e = exm_exp_half_square_f64(x);
     t = exm_scale_f64(exm_times_mantissa_f64(exm_mills_f64(a) - a * 0.3989422804014327, e), e.shifted);
+    t = a > 39.5 ? 0.0 : t;
     return x > 0 ? 1.0 - t : t;
 }
 
 /* gelu, tanh form: x*sigmoid(v), v = 2*sqrt(2/pi)*(x + 0.044715*x^3), with the exponential as in swish. */
 EXM_INLINE double exm_gelu_tanh_f64(double x)
 {
-    double a = exm_abs_f64(x), v, y;
-    exm_scaled_f64 e;
-    a = a > 22.0 ? 22.0 : a;
-    v = a * EXM_FMA_F64(a * a, 0.07135481627260025, 1.5957691216057308);
-    e = exm_exp_parts_f64(-v, -0.0);
-    y = 1.0 + exm_exp_value_f64(e);
-    return x > 0 ? x / y : exm_scale_f64(exm_times_mantissa_f64(__builtin_copysign(a, x) / y, e), e.shifted);
+    double a = exm_abs_f64(x), v = a * EXM_FMA_F64(a * a, 0.07135481627260025, 1.5957691216057308), y;
+    exm_scaled_f64 e = exm_exp_parts_f64(-v, -0.0);
+    y = x / (1.0 + exm_exp_value_f64(e));
+    y = x < 0 ? exm_scale_f64(exm_times_mantissa_f64(y, e), e.shifted) : y;
+    return a > 22.0 ? (x < 0 ? -0.0 : x) : y;
 }
 
 /* Its derivative, s + x*s*(1 - s)*v', s = sigmoid(v): with e = exp(-|v|), d = 1/(1 + e)
@@ -982,7 +943,6 @@ EXM_INLINE double exm_gelu_tanh_backward_f64(double g, double x)
 {
     double a = exm_abs_f64(x), z, z_low, c, c_low, s, v, v_low, d, t;
     exm_scaled_f64 e;
-    a = a > 27.5 ? 27.5 : a;
     z = a * a;
     z_low = exm_product_error_f64(a, a, z);
     c = z * 0.07135481627260025;
@@ -994,7 +954,7 @@ EXM_INLINE double exm_gelu_tanh_backward_f64(double g, double x)
     e = exm_exp_parts_f64(-v, -v_low);
     d = 1.0 / (1.0 + exm_scale_product_f64(1.0, 1.0 + e.p, e.shifted));
     t = exm_times_mantissa_f64(d * (1.0 - a * EXM_FMA_F64(z, 3.0 * 0.07135481627260025, 1.5957691216057308) * d), e);
-    return exm_reflect_f64(g, x, t, e.shifted);
+    return exm_reflect_f64(g, x, 27.5, t, e.shifted);
 }
 
 EXM_INLINE double exm_gelu_tanh_grad_f64(double x) { return exm_gelu_tanh_backward_f64(1.0, x); }
