@@ -26,7 +26,8 @@ X86_LEVELS = {
     "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
 CORE = sorted(path.stem for path in Path("extensor").glob("*.pyx"))
-KERNELS = sorted(path.stem for path in Path("extensor/_kernels").glob("*.pyx"))
+KERNEL_FOLDER = "extensor/_kernels"
+KERNELS = sorted(path.stem for path in Path(KERNEL_FOLDER).glob("*.pyx"))
 HEADERS = sorted(str(path) for path in Path("extensor").glob("**/*.h"))
 
 DEBUG = os.environ.get("EXTENSOR_DEBUG", "0") not in ("", "0")
@@ -134,7 +135,8 @@ class Build(build_ext):
 
 
 def extension(name: str, source: str, flags: list[str]) -> Extension:
-    macros = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")]
+    version = "NPY_2_0_API_VERSION"
+    macros = [("NPY_NO_DEPRECATED_API", version), ("NPY_TARGET_VERSION", version)]
     return Extension(
         name,
         [source],
@@ -157,7 +159,7 @@ def extensions() -> list[Extension]:
     for level, flags in levels().items():
         modules += cythonize(
             [
-                extension(f"extensor._kernels.{level}.{name}", f"extensor/_kernels/{name}.pyx", flags)
+                extension(f"extensor._kernels.{level}.{name}", f"{KERNEL_FOLDER}/{name}.pyx", flags)
                 for name in KERNELS
             ],
             build_dir=f"build/{level}",

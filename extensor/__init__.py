@@ -26,13 +26,14 @@ from numpy import (
 )
 
 from extensor import (
-    _softmax,
     _tensor,
+    activations,
     arithmetic,
     broadcasting,
     comparison,
     config,
     creation,
+    elementwise,
     gradcheck,
     matrix,
     reduction,
@@ -40,12 +41,13 @@ from extensor import (
     threads,
 )
 from extensor._memory import release_memory
-from extensor._softmax import *
+from extensor.activations import *
 from extensor.arithmetic import *
 from extensor.broadcasting import *
 from extensor.comparison import *
 from extensor.config import *
 from extensor.creation import *
+from extensor.elementwise import *
 from extensor.gradcheck import *
 from extensor.matrix import *
 from extensor.reduction import *
@@ -74,12 +76,13 @@ __all__ = [
     "uint64",
 ]
 for _module in (
-    _softmax,
+    activations,
     arithmetic,
     broadcasting,
     comparison,
     config,
     creation,
+    elementwise,
     gradcheck,
     matrix,
     reduction,
@@ -107,6 +110,7 @@ _tensor.bind_operators(
 )
 _tensor.bind_functions(
     {
+        "abs": elementwise.abs,
         "negative": arithmetic.negative,
         "matmul": matrix.matmul,
         "transpose": matrix.transpose,

@@ -50,3 +50,4 @@ cdef int map_into(str function, Gradient block, list arrays, cnp.ndarray place, 
 cdef int reduce_into(
     str function, Gradient block, list arrays, tuple shape, cnp.ndarray place, int how,
     double divisor, tuple params) except -1
+cdef int reduce_flat(str function, cnp.ndarray array, cnp.ndarray place, int how, double divisor) except -1

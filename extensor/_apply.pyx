@@ -10,7 +10,7 @@ import numpy as np
 cimport cython
 cimport numpy as cnp
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from extensor._kernels.types cimport (
     MAX_AXES, MAX_INPUTS, SUM, Block1, Block2, Call, Driver, Job, Operand, call_block,
@@ -39,7 +39,7 @@ cdef double PARALLEL_NS = 15000.0
 # Releasing the GIL costs some 30 ns; below this the call is over before another thread gets going.
 cdef double NOGIL_NS = 2000.0
 cdef enum:
-    SMALL = 8192        # elements that go straight to the block, without a driver
+    REPEATED = 1024     # elements up to which a Python number is repeated rather than broadcast
 
 ex_default_threads = omp_get_max_threads()
 
@@ -430,7 +430,7 @@ cdef cnp.ndarray checked_out(str function, object out, int ndim, Py_ssize_t* sha
     if not cnp.PyArray_ISWRITEABLE(array):
         raise ValueError(f"{function}: out is read-only")
     for axis in range(ndim):
-        if cnp.PyArray_STRIDE(array, axis) == 0 and shape[axis] > 1:
+        if cnp.PyArray_STRIDE(array, axis) == 0 and shape[axis] > 1 and cnp.PyArray_SIZE(array):
             raise ValueError(f"{function}: out is a broadcast view; its elements share memory")
     return array
 
@@ -475,6 +475,8 @@ cdef object forward(Op op, tuple inputs, object out, tuple params):
     for i in range(op.arity):
         shapes.append(() if kinds[i] != ARRAY else shape_of(items[i]))
     ndim = broadcast(op.name, op.names, shapes, shape)
+    if op.gives_bool and op.numpy is not None and whole_numbers(items, kinds):
+        return integers(op, items, out, ndim, shape, typenum)       # int64 beside uint64 is exact
     if not is_float(typenum):
         if not op.float_only:
             return integers(op, items, out, ndim, shape, typenum)
@@ -526,6 +528,14 @@ cdef object forward(Op op, tuple inputs, object out, tuple params):
     return as_result(out, target)
 
 
+cdef bint whole_numbers(list items, int* kinds):
+    cdef int i
+    for i in range(len(items)):
+        if kinds[i] == WEAK_FLOAT or (kinds[i] == ARRAY and is_float(cnp.PyArray_TYPE(items[i]))):
+            return False
+    return True
+
+
 cdef double scalar_value(str function, str name, object value) except? -1.0:
     try:
         return float(value)
@@ -546,11 +556,11 @@ cdef object integers(Op op, list items, object out, int ndim, Py_ssize_t* shape,
             if not any([isinstance(item, np.ndarray) for item in items]):
                 items = [np.asarray(item, cnp.PyArray_DescrFromType(typenum)) for item in items]
                 dtypes = [item.dtype for item in items]
-            dtypes = [int if dtype is bool else dtype for dtype in dtypes]
+            dtypes = [np.dtype(bool) if dtype is bool else dtype for dtype in dtypes]
             typenum = op.numpy.resolve_dtypes((*dtypes, None))[-1].num
         target = new_array(ndim, shape, typenum) if out is None else checked_out(
             op.name, out, ndim, shape, typenum)
-        if op.numpy is np.power and type(items[1]) is int and items[1] < 0:
+        if op.numpy is np.power and np.less(items[1], 0).any():     # NumPy would write some first
             raise ValueError("integers to negative integer powers are not allowed")
         zeros = np.equal(items[0], 0) if op.numpy is np.reciprocal else None
         with np.errstate(all="ignore"):
@@ -590,48 +600,111 @@ cdef cnp.ndarray bare(object x):
     return None
 
 
+cdef cnp.ndarray quick_place(Op op, cnp.ndarray a, object out, int typenum):
+    """Where a direct call writes: a new array, or an ``out`` that fits as it is; else None."""
+    cdef cnp.ndarray y
+    if op.gives_bool:
+        typenum = cnp.NPY_BOOL
+    if out is None:
+        return new_array(cnp.PyArray_NDIM(a), <Py_ssize_t*> cnp.PyArray_DIMS(a), typenum)
+    y = bare(out)
+    if (y is None or cnp.PyArray_TYPE(y) != typenum or not cnp.PyArray_CHKFLAGS(y, cnp.NPY_ARRAY_CARRAY)
+            or not cnp.PyArray_ISNOTSWAPPED(y) or not same_shape(a, y) or overlap(a, y) == TANGLED):
+        return None
+    return y
+
+
 cpdef object call1(Op op, object x, object out=None, tuple params=()):
     """An element-wise function of one operand, with parameters."""
     cdef cnp.ndarray a = bare(x), y
     cdef double values[8]
     cdef Py_ssize_t n
     cdef int typenum, i
-    if a is not None and out is None:
+    cdef Block1 block
+    cdef void* source
+    cdef void* to
+    if a is not None:
         typenum = cnp.PyArray_TYPE(a)
         n = cnp.PyArray_SIZE(a)
-        if n <= SMALL and (typenum == cnp.NPY_FLOAT or typenum == cnp.NPY_DOUBLE) and simple(a):
-            if op.cost * n <= PARALLEL_NS:
-                y = new_array(cnp.PyArray_NDIM(a), <Py_ssize_t*> cnp.PyArray_DIMS(a),
-                              cnp.NPY_BOOL if op.gives_bool else typenum)
+        if ((typenum == cnp.NPY_FLOAT or typenum == cnp.NPY_DOUBLE) and simple(a)
+                and op.cost * n <= PARALLEL_NS):
+            y = quick_place(op, a, out, typenum)
+            if y is not None:
                 for i in range(len(params)):
                     values[i] = params[i]
-                (<Block1> (op.f32 if typenum == cnp.NPY_FLOAT else op.f64))(
-                    cnp.PyArray_DATA(a), cnp.PyArray_DATA(y), n, values)
-                return wrap(y)
+                block = <Block1> (op.f32 if typenum == cnp.NPY_FLOAT else op.f64)
+                source, to = cnp.PyArray_DATA(a), cnp.PyArray_DATA(y)
+                if op.cost * n > NOGIL_NS:
+                    with nogil:
+                        block(source, to, n, values)
+                else:
+                    block(source, to, n, values)
+                note_team(1)
+                return as_result(out, y)
     return forward(op, (x,), out, params)
+
+
+cdef cnp.ndarray quick_scalar(Op op, object z, int typenum, Py_ssize_t n):
+    """A Python number as a short array of equal elements; None if it is no number."""
+    cdef cnp.ndarray b
+    cdef double value
+    cdef Py_ssize_t i
+    if weak_kind(z) == ARRAY or n > REPEATED:
+        return None
+    value = scalar_value(op.name, "a Python number", z)
+    b = new_array(1, &n, typenum)
+    if typenum == cnp.NPY_FLOAT:
+        for i in range(n):
+            (<float*> cnp.PyArray_DATA(b))[i] = <float> value
+    else:
+        for i in range(n):
+            (<double*> cnp.PyArray_DATA(b))[i] = value
+    return b
 
 
 cpdef object call2(Op op, object x, object z, object out=None):
     """An element-wise function of two operands."""
-    cdef cnp.ndarray a = bare(x), b, y
+    cdef cnp.ndarray a = bare(x), b = bare(z), y
     cdef Py_ssize_t n
     cdef int typenum
-    if a is not None and out is None:
-        b = bare(z)
-        if b is not None:
-            typenum = cnp.PyArray_TYPE(a)
-            n = cnp.PyArray_SIZE(a)
-            if (n <= SMALL and (typenum == cnp.NPY_FLOAT or typenum == cnp.NPY_DOUBLE)
-                    and typenum == cnp.PyArray_TYPE(b) and same_shape(a, b)
-                    and simple(a) and simple(b) and op.cost * n <= PARALLEL_NS):
-                y = new_array(cnp.PyArray_NDIM(a), <Py_ssize_t*> cnp.PyArray_DIMS(a),
-                              cnp.NPY_BOOL if op.gives_bool else typenum)
-                if op.args[0]:
-                    a, b = b, a
-                (<Block2> (op.f32 if typenum == cnp.NPY_FLOAT else op.f64))(
-                    cnp.PyArray_DATA(a), cnp.PyArray_DATA(b), cnp.PyArray_DATA(y), n, NULL)
-                return wrap(y)
-    return forward(op, (x, z), out, ())
+    cdef Block2 block
+    cdef void* first
+    cdef void* second
+    cdef void* to
+    cdef bint swap = op.args[0] != 0, plain
+    if a is None and b is not None:     # a number on the left
+        a, b = b, a
+        x, z = z, x
+        swap = not swap
+        turned = True
+    else:
+        turned = False
+    if a is not None:
+        typenum = cnp.PyArray_TYPE(a)
+        n = cnp.PyArray_SIZE(a)
+        if ((typenum == cnp.NPY_FLOAT or typenum == cnp.NPY_DOUBLE) and simple(a)
+                and op.cost * n <= PARALLEL_NS):
+            if b is None:
+                b = quick_scalar(op, z, typenum, n)
+                plain = b is not None
+            else:
+                plain = typenum == cnp.PyArray_TYPE(b) and same_shape(a, b) and simple(b)
+            if plain:
+                y = quick_place(op, a, out, typenum)
+                if y is not None and (out is None or overlap(b, y) != TANGLED):
+                    block = <Block2> (op.f32 if typenum == cnp.NPY_FLOAT else op.f64)
+                    first, second = cnp.PyArray_DATA(a), cnp.PyArray_DATA(b)
+                    to = cnp.PyArray_DATA(y)
+                    if swap:
+                        first, second = second, first
+                    if op.cost * n > NOGIL_NS:
+                        with nogil:
+                            block(first, second, to, n, NULL)
+                    else:
+                        block(first, second, to, n, NULL)
+                    note_team(1)
+                    return as_result(out, y)
+    return forward(op, (z, x) if turned else (x, z), out, ())
 
 
 cpdef object calln(Op op, tuple inputs, object out=None, tuple params=()):
@@ -805,11 +878,12 @@ cdef object quick_backward(
     cdef Gradient gradient
     cdef Target target
     cdef Call call
+    cdef void* to
     if g is None or not simple(g):
         return None
     typenum = cnp.PyArray_TYPE(g)
     n = cnp.PyArray_SIZE(g)
-    if n > SMALL or (typenum != cnp.NPY_FLOAT and typenum != cnp.NPY_DOUBLE):
+    if typenum != cnp.NPY_FLOAT and typenum != cnp.NPY_DOUBLE:
         return None
     data[0] = cnp.PyArray_DATA(g)
     for i in range(len(saved)):
@@ -838,7 +912,12 @@ cdef object quick_backward(
         call.arity = gradient.arity
         memcpy(call.args, gradient.args, sizeof(gradient.args))
         y = new_array(cnp.PyArray_NDIM(g), <Py_ssize_t*> cnp.PyArray_DIMS(g), typenum)
-        call_block(&call, data, cnp.PyArray_DATA(y), n, values)
+        to = cnp.PyArray_DATA(y)
+        if cost * n > NOGIL_NS:
+            with nogil:
+                call_block(&call, data, to, n, values)
+        else:
+            call_block(&call, data, to, n, values)
         results.append(wrap(y))
     return results[0] if count == 1 else tuple(results)
 
@@ -1135,6 +1214,37 @@ cdef int reduce_into(
     return run_reduce(&job, place, ndim, sizes, block.cost, n, how, divisor, typenum, function)
 
 
+cdef int reduce_flat(str function, cnp.ndarray array, cnp.ndarray place, int how, double divisor) except -1:
+    """Reduce a whole C-contiguous array to the one element of ``place``."""
+    cdef Job job
+    cdef int typenum = cnp.PyArray_TYPE(place)
+    job.ndim = 1
+    job.shape[0] = cnp.PyArray_SIZE(array)
+    job.inputs = 1
+    job.outputs = 1
+    job.stage = False
+    job.x[0].data = cnp.PyArray_BYTES(array)
+    job.x[0].itemsize = cnp.PyArray_ITEMSIZE(array)
+    job.x[0].half = cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT16
+    job.x[0].strides[0] = job.x[0].itemsize
+    job.x[0].dense = True
+    job.x[0].same_rows = True
+    job.y[0] = job.x[0]
+    job.y[0].data = cnp.PyArray_BYTES(place)
+    job.y[0].itemsize = cnp.PyArray_ITEMSIZE(place)
+    job.y[0].half = typenum == cnp.NPY_FLOAT16
+    job.calls[0].block = NULL
+    job.calls[0].arity = 1
+    job.calls[0].args[0] = 0
+    job.how = how
+    job.kept = 0
+    job.column_mode = False
+    job.divisor = divisor
+    job.kept_axes = 0
+    return execute(
+        &job, run_reduce_f64 if typenum == cnp.NPY_DOUBLE else run_reduce_f32, 0.08, job.shape[0], function)
+
+
 cpdef object sum_to(str function, object grad, tuple original, object out=None):
     """Sum a tensor back to the shape it was broadcast from."""
     cdef cnp.ndarray array = plain_array(grad, function, "grad"), target, place
@@ -1172,10 +1282,11 @@ IDENTITY = Gradient(_blocks["copy"], (0,))
 
 # ---------------------------------------------------------------- new tensors
 
-def empty_tensor(str function, object shape, object dtype) -> ExTensor:
-    """An uninitialised tensor of a shape given as an int or a sequence of ints."""
+def empty_tensor(str function, object shape, object dtype, bint zeroed=False) -> ExTensor:
+    """A tensor of a shape given as an int or a sequence of ints; uninitialised, or of zeros."""
     cdef Py_ssize_t sizes[MAX_AXES]
     cdef int i, ndim
+    cdef cnp.ndarray array
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     if not isinstance(shape, (tuple, list)):
@@ -1193,7 +1304,10 @@ def empty_tensor(str function, object shape, object dtype) -> ExTensor:
         if sizes[i] < 0:
             raise ValueError(f"{function}: shape {tuple(shape)} has a negative size")
     try:
-        return wrap(new_array(ndim, sizes, dtype.num))
+        array = new_array(ndim, sizes, dtype.num)
+        if zeroed:
+            memset(cnp.PyArray_DATA(array), 0, cnp.PyArray_NBYTES(array))
+        return wrap(array)
     except (ValueError, MemoryError) as error:
         raise type(error)(f"{function}: {error}") from None
 

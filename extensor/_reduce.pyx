@@ -12,7 +12,7 @@ from libc.math cimport NAN
 
 from extensor._apply cimport (
     APART, Gradient, as_result, bare, checked_out, converted, float_for, is_float, map_into,
-    note_team, overlap, reduce_into, shape_of, simple, team_for, upstream,
+    note_team, overlap, reduce_flat, reduce_into, shape_of, simple, team_for, upstream,
 )
 from extensor._kernels.types cimport MAX, MAX_AXES, MIN, SUM
 from extensor._memory cimport new_array
@@ -121,12 +121,6 @@ cdef inline int computed(int typenum):
     return cnp.NPY_FLOAT if typenum == cnp.NPY_FLOAT16 else typenum
 
 
-cdef object finished(object out, cnp.ndarray target, cnp.ndarray place):
-    if place is not target:
-        cnp.PyArray_CopyInto(target, converted(place, cnp.PyArray_TYPE(target)).reshape(shape_of(target)))
-    return as_result(out, target)
-
-
 cdef cnp.ndarray slice_gradient(str function, object grad_output, tuple shape, tuple axes):
     """grad_output of a reduction, given with or without the kept axes, in the keepdims shape."""
     cdef cnp.ndarray g = upstream(function, grad_output)
@@ -142,6 +136,13 @@ cdef cnp.ndarray slice_gradient(str function, object grad_output, tuple shape, t
 
 # ---------------------------------------------------------------- sum, mean, max, min
 
+cdef bint whole(cnp.ndarray array, object axis, bint keepdims, object out):
+    """The common case of a contiguous float tensor reduced to one number."""
+    return (
+        axis is None and not keepdims and out is None and is_float(cnp.PyArray_TYPE(array))
+        and simple(array) and cnp.PyArray_SIZE(array) > 0)
+
+
 def total(str function, object x, object axis, bint keepdims, object out, bint mean):
     """Sum or mean."""
     cdef cnp.ndarray array = bare(x), target, place
@@ -150,6 +151,10 @@ def total(str function, object x, object axis, bint keepdims, object out, bint m
     cdef int typenum
     if array is None or not simple(array):
         array = plain_array(x, function, "x")
+    if whole(array, axis, keepdims, out):
+        target = new_array(0, NULL, cnp.PyArray_TYPE(array))
+        reduce_flat(function, array, target, SUM, cnp.PyArray_SIZE(array) if mean else 1)
+        return wrap(target)
     shape = shape_of(array)
     axes = checked_axes(function, axis, len(shape))
     typenum = cnp.PyArray_TYPE(array)
@@ -185,6 +190,10 @@ def extreme(str function, object x, object axis, bint keepdims, object out, bint
     cdef int typenum
     if array is None or not simple(array):
         array = plain_array(x, function, "x")
+    if whole(array, axis, keepdims, out):
+        target = new_array(0, NULL, cnp.PyArray_TYPE(array))
+        reduce_flat(function, array, target, MIN if least else MAX, 1)
+        return wrap(target)
     shape = shape_of(array)
     axes = checked_axes(function, axis, len(shape))
     typenum = cnp.PyArray_TYPE(array)

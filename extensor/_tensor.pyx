@@ -9,7 +9,7 @@ import numpy as np
 cimport cython
 cimport numpy as cnp
 from cpython.buffer cimport PyObject_CheckBuffer, PyObject_GetBuffer
-from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE
+from cpython.object cimport Py_EQ, Py_GT, Py_LE, Py_LT, Py_NE
 
 from extensor._memory cimport new_array
 
@@ -85,6 +85,8 @@ cdef cnp.ndarray plain_array(object obj, str function, str argument):
                     array = array.astype(np.float32)
     cdef int typenum = cnp.PyArray_TYPE(array)
     if not supported(typenum):
+        if array.dtype == object and _python_leaves(obj):
+            raise OverflowError(f"{function}: {argument} holds a Python int beyond 64 bits")
         raise TypeError(
             f"{function}: {argument} has dtype {array.dtype}; extensor works with float16, float32, "
             "float64, bool and the integers of 8 to 64 bits")
@@ -185,6 +187,8 @@ def asarray(obj: object, dtype: object = None, *, copy: object = None) -> ExTens
     shared = isinstance(obj, ExTensor) and array is (<ExTensor> obj)._array
     if copy:
         return wrap(aligned_copy(array) if array is source else array)
+    if array is source and not isinstance(obj, ExTensor) and isinstance(obj, (list, tuple, int, float)):
+        array = aligned_copy(array)
     if copy is False and not (shared or np.may_share_memory(array, _memory_of(obj))):
         raise ValueError("asarray: copy=False, but this object cannot be shared without a copy")
     return obj if shared else wrap(array)
@@ -267,6 +271,17 @@ cdef object _plain_index(object index):
     if isinstance(index, tuple):
         return tuple([(<ExTensor> i)._array if isinstance(i, ExTensor) else i for i in index])
     return index
+
+
+cdef object _plain_arguments(object obj):
+    """Arguments of a NumPy function with every tensor replaced by its array."""
+    if isinstance(obj, ExTensor):
+        return (<ExTensor> obj)._array
+    if type(obj) is tuple or type(obj) is list:
+        return type(obj)([_plain_arguments(item) for item in obj])
+    if type(obj) is dict:
+        return {key: _plain_arguments(value) for key, value in obj.items()}
+    return obj
 
 
 @cython.freelist(32)
@@ -419,6 +434,10 @@ cdef class ExTensor:
 
     def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
         return np.asarray(self._array, dtype=dtype, copy=copy)
+
+    def __array_function__(self, function, types, args, kwargs) -> object:
+        """NumPy's own functions see an ndarray, and return one."""
+        return function(*_plain_arguments(args), **_plain_arguments(kwargs))
 
     @property
     def __array_interface__(self) -> dict:

@@ -174,7 +174,8 @@ def add_backward(
     >>> gb
     ExTensor([4., 6.], dtype=float32)
     """
-    return _of_shapes("add_backward", (IDENTITY, IDENTITY), grad_output, a_shape, b_shape, needs, out)
+    gradients = (IDENTITY, IDENTITY)
+    return _of_shapes("add_backward", gradients, grad_output, a_shape, b_shape, needs, out)
 
 
 def subtract(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> ExTensor:
@@ -436,9 +437,8 @@ def reciprocal_backward(grad_output: ArrayLike, output: ArrayLike, *, out: Out =
     >>> ex.reciprocal_backward(ex.tensor([1.0]), ex.tensor([0.5]))
     ExTensor([-0.25], dtype=float32)
     """
-    return backward(
-        "reciprocal_backward", _RECIPROCAL_GRAD, grad_output, (output,), ("output",), None, None, out
-    )
+    name = "reciprocal_backward"
+    return backward(name, _RECIPROCAL_GRAD, grad_output, (output,), ("output",), None, None, out)
 
 
 def maximum(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> ExTensor:

@@ -18,7 +18,7 @@ def _shape(function: str, name: str, shape: Shape | int) -> tuple[int, ...]:
     """A shape argument as a tuple of ints, none negative."""
     if isinstance(shape, int):
         shape = (shape,)
-    return shape_target(function, name, shape).shape  # type: ignore[no-any-return]
+    return shape_target(function, name, shape).shape
 
 
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:

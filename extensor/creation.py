@@ -13,7 +13,7 @@ import numpy as np
 
 from extensor._apply import empty_tensor
 from extensor._typing import ArrayLike, Shape
-from extensor.tensor import ExTensor, aligned, as_array, check_dtype
+from extensor.tensor import ExTensor, as_array, check_dtype
 
 __all__ = [
     "arange",
@@ -31,8 +31,15 @@ __all__ = [
 ]
 
 
+_FLOAT32 = np.dtype(np.float32)
+
+
+def _dtype(function: str, dtype: object) -> np.dtype:
+    return _FLOAT32 if dtype is np.float32 else check_dtype(dtype, function)
+
+
 def _new(function: str, shape: Shape | int, dtype: object) -> ExTensor:
-    return empty_tensor(function, shape, check_dtype(dtype, function))
+    return empty_tensor(function, shape, _dtype(function, dtype))
 
 
 def _fill(tensor: ExTensor, function: str, value: object) -> ExTensor:
@@ -56,7 +63,7 @@ def zeros(shape: Shape | int, dtype: object = np.float32) -> ExTensor:
     ExTensor([[0., 0., 0.],
               [0., 0., 0.]], dtype=float32)
     """
-    return _fill(_new("zeros", shape, dtype), "zeros", 0)
+    return empty_tensor("zeros", shape, _dtype("zeros", dtype), True)
 
 
 def ones(shape: Shape | int, dtype: object = np.float32) -> ExTensor:
@@ -68,7 +75,9 @@ def ones(shape: Shape | int, dtype: object = np.float32) -> ExTensor:
     >>> ex.ones(3, dtype=ex.int32)
     ExTensor([1, 1, 1], dtype=int32)
     """
-    return _fill(_new("ones", shape, dtype), "ones", 1)
+    result = empty_tensor("ones", shape, _dtype("ones", dtype))
+    result.numpy().fill(1)
+    return result
 
 
 def empty(shape: Shape | int, dtype: object = np.float32) -> ExTensor:
@@ -92,6 +101,8 @@ def full(shape: Shape | int, fill_value: ArrayLike, dtype: object = None) -> ExT
     >>> ex.full((2,), 7.5)
     ExTensor([7.5, 7.5], dtype=float32)
     """
+    if type(fill_value) is int and dtype is not None:
+        return _fill(_new("full", shape, dtype), "full", fill_value)
     array = as_array(fill_value, "full", "fill_value")
     value = fill_value if isinstance(fill_value, int | float) else array
     return _fill(_new("full", shape, array.dtype if dtype is None else dtype), "full", value)
@@ -103,13 +114,13 @@ def _number(function: str, name: str, value: object) -> int | float:
         raise ValueError(f"{function}: {name} must be one number, got shape {array.shape}")
     if type(value) in (int, float, bool):
         return value  # type: ignore[return-value]
-    return array.item()  # type: ignore[no-any-return]
+    return array.item()
 
 
 def arange(
     start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike = 1, dtype: object = None
 ) -> ExTensor:
-    """Numbers from start up to, not including, stop; int64 of ints, float32 with a float among them.
+    """Numbers from start up to, not including, stop: int64, or float32 with a float among them.
 
     Examples
     --------
@@ -121,6 +132,7 @@ def arange(
     """
     first = _number("arange", "start", start)
     gap = _number("arange", "step", step)
+    last: int | float
     if stop is None:
         first, last = 0, first
     else:
@@ -137,7 +149,7 @@ def arange(
     wanted = check_dtype(dtype, "arange")
     count = max(0, math.ceil((last - first) / gap))
     if all(isinstance(x, int) for x in (first, last, gap)):
-        count = max(0, -((first - last) // gap))
+        count = int(max(0, -((first - last) // gap)))
     result = _new("arange", (count,), wanted)
     if wanted.kind in "iu" and all(isinstance(x, int) for x in (first, gap)):
         if count:
@@ -163,7 +175,8 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: object = np.float32) ->
     ExTensor([[0., 1., 0.],
               [0., 0., 1.]], dtype=float32)
     """
-    result = zeros((n, n if m is None else m), dtype)
+    size = (n, n if m is None else m)
+    result = empty_tensor("eye", size, _dtype("eye", dtype), True)
     array = result.numpy()
     k = operator.index(k)
     length = max(0, min(array.shape[0] + min(k, 0), array.shape[1] - max(k, 0)))

@@ -57,7 +57,9 @@ __all__ = [
 
 _COPY = Op("copy", _cpu.kernels("arithmetic")["copy"], "x")
 _THREADED_COPY = 1 << 16  # from this many elements on, float copies are worth several threads
-_FLOATS = {np.dtype(name).num: np.dtype(name) for name in ("float16", "float32", "float64")}
+_FLOATS: dict[int, np.dtype] = {
+    np.dtype(name).num: np.dtype(name) for name in ("float16", "float32", "float64")
+}
 
 
 # ---------------------------------------------------------------- arguments
@@ -638,7 +640,7 @@ def stack_backward(
     if count == 0:
         raise _wrong_shape("stack_backward", array.shape, f"one or more slices along axis {along}")
     wanted = _needs("stack_backward", needs, count)
-    before = (slice(None),) * along
+    before: tuple[Any, ...] = (slice(None),) * along
     return [from_array(array[(*before, i, ...)]) if need else None for i, need in enumerate(wanted)]
 
 
@@ -869,7 +871,7 @@ def _indexed_shape(
     if _is_rows(items) and shape and items[0].size:
         size, rows = shape[0], items[0]
         if -size <= int(rows.min()) and int(rows.max()) < size:
-            return rows.shape + shape[1:]  # type: ignore[no-any-return]
+            return rows.shape + shape[1:]
     try:
         return np.broadcast_to(np.False_, shape)[items].shape
     except IndexError as error:

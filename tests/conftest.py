@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # several processes share the cores: threads that spin while they wait take them from the others
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 pytest.register_assert_rewrite("checks", "helpers")
 # the same examples in every run, and no files left behind
 settings.register_profile("extensor", deadline=None, database=None, derandomize=True)
@@ -38,4 +42,4 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for row, what, why in left_out:
         terminalreporter.write_line(f"{row}: {what}: {why}")
     if not left_out:
-        terminalreporter.write_line("nothing: every row passes every check in every dtype")
+        terminalreporter.write_line("nothing: every check runs on every row it fits")

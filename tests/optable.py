@@ -9,6 +9,7 @@ suite prints that list. Adding an op is adding a row to the section of its modul
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import reference as ref
+from helpers import ulp, working
 
 import extensor as ex
 
@@ -610,7 +612,762 @@ COMPARISON = (
 )
 
 
-ROWS: tuple[Op, ...] = (*ARITHMETIC, *COMPARISON)
+# --- elementwise --------------------------------------------------------------------------------
+
+_WIDE = ("float32", "float64")
+
+
+def _near(*points: float) -> Any:
+    """Distance from the nearest of some kinks."""
+    return lambda x: np.min([np.abs(x - point) for point in points], axis=0)
+
+
+def _zero_edges(*edges: tuple[Any, Any]) -> tuple[Edge, ...]:
+    """Points of a function whose gradient is +0 whatever grad_output holds."""
+    upstream = itertools.cycle((1.0, -2.0, inf, nan))
+    return tuple(Edge((x,), y, (0.0,), g=g) for (x, y), g in zip(edges, upstream, strict=False))
+
+
+_INTEGERS_STAY = (
+    Edge((2**53 + 1,), 2**53 + 1, dtypes=("int64", "uint64")),
+    Edge((-7,), -7, dtypes=SIGNED),
+    Edge((True,), True, dtypes=("bool",)),
+)
+_KINDS = (0.0, -0.0, inf, -inf, nan, "max", "sub")
+_EPS = {"backward_kwargs": ("eps",), "backward_only": ("eps",)}
+
+
+def _rounding(name: str, numpy_function: Any, kinks: Any, *edges: tuple[Any, Any]) -> Op:
+    common = ((0.0, 0.0), (-0.0, -0.0), (inf, inf), (-inf, -inf), (nan, nan), ("max", "max"))
+    return _unary(
+        name,
+        "elementwise",
+        ref.whole(numpy_function),
+        ref.no_terms,
+        saved="nothing",
+        kinks=kinks,
+        cost="memory",
+        edges=(*_zero_edges(*common, *edges), *_INTEGERS_STAY),
+    )
+
+
+def _from_integers(x: np.ndarray) -> np.ndarray:
+    return np.abs(x - np.round(x))
+
+
+def _log(name: str, numpy_function: Any, terms: Any, scale: float, *edges: Edge) -> Op:
+    """log, log2, log10: ``scale`` is 1/ln(base)."""
+    return _unary(
+        name,
+        "elementwise",
+        numpy_function,
+        terms,
+        domains=(POSITIVE,),
+        ulp=1.5,
+        edges=(
+            *edges,
+            Edge((1.0,), 0.0, (2 * scale,), g=2.0),
+            Edge((0.0,), -inf, (1e10 * scale,)),
+            Edge((-0.0,), -inf, (-2e10 * scale,), g=-2.0),
+            Edge((0.0,), -inf, (inf,), kwargs={"eps": 0.0}),
+            Edge((-0.0,), -inf, (-inf,), kwargs={"eps": 0.0}),
+            Edge((0.0,), -inf, (4 * scale,), kwargs={"eps": 0.25}),
+            Edge((-1.0,), nan, (-scale,)),
+            Edge((-(2.0**-34),), nan, (-1e10 * scale,), dtypes=_WIDE),
+            Edge((inf,), inf, (0.0,)),
+            Edge((-inf,), nan, (-0.0,)),
+            Edge((nan,), nan, (nan,)),
+            Edge((nan,), nan, (nan,), g=0.0),
+            Edge((1.0,), 0.0, (inf,), g=inf),
+        ),
+        **_EPS,
+    )
+
+
+def _logical(name: str, numpy_function: Any, truth: Callable[[bool, bool], bool]) -> Op:
+    pairs = [(0.0, 0.0), (-0.0, 1.0), (0.5, 0.0), (nan, 0.0), (nan, inf), ("sub", "-sub")]
+    edges = [Edge(pair, truth(pair[0] != 0, pair[1] != 0)) for pair in pairs]
+    edges += [
+        Edge((a, b), truth(a != 0, b != 0), dtypes=("int64", "uint8"))
+        for a, b in [(0, 0), (0, 2), (2, 0), (2, 4)]
+    ]
+    return Op(name, "elementwise", numpy_function, cost="memory", edges=tuple(edges))
+
+
+ELEMENTWISE = (
+    _unary(
+        "abs",
+        "elementwise",
+        np.absolute,
+        ref.abs_terms,
+        kinks=np.abs,
+        cost="memory",
+        edges=(
+            Edge((-2.0,), 2.0, (-3.0,), g=3.0),
+            Edge((2.0,), 2.0, (3.0,), g=3.0),
+            Edge((0.0,), 0.0, (0.0,)),
+            Edge((-0.0,), 0.0, (0.0,), g=inf),
+            Edge((0.0,), 0.0, (0.0,), g=nan),
+            Edge((inf,), inf, (1.0,)),
+            Edge((-inf,), inf, (-1.0,)),
+            Edge((nan,), nan, (nan,)),
+            Edge(("-max",), "max", (-1.0,)),
+            Edge(("-sub",), "sub", (-1.0,)),
+            Edge((-128,), -128, dtypes=("int8",)),
+            Edge((-(2**53) - 1,), 2**53 + 1, dtypes=("int64",)),
+            Edge((True,), True, dtypes=("bool",)),
+        ),
+    ),
+    _unary(
+        "sign",
+        "elementwise",
+        np.sign,
+        ref.no_terms,
+        saved="nothing",
+        kinks=np.abs,
+        cost="memory",
+        edges=(
+            *_zero_edges((2.5, 1.0), (-2.5, -1.0), (0.0, 0.0), (-0.0, 0.0), (inf, 1.0)),
+            *_zero_edges((-inf, -1.0), (nan, nan), ("sub", 1.0), ("-max", -1.0)),
+            Edge((-7,), -1, dtypes=SIGNED),
+            Edge((0,), 0, dtypes=INTS),
+            Edge((7,), 1, dtypes=INTS),
+        ),
+    ),
+    _unary(
+        "square",
+        "elementwise",
+        np.square,
+        ref.square_terms,
+        cost="memory",
+        edges=(
+            Edge((-3.0,), 9.0, (-12.0,), g=2.0),
+            Edge((0.0,), 0.0, (0.0,)),
+            Edge((0.0,), 0.0, (nan,), g=inf),
+            Edge((inf,), inf, (inf,)),
+            Edge((-inf,), inf, (-inf,)),
+            Edge((nan,), nan, (nan,)),
+            Edge(("max",), inf, ("max",), g=0.5),
+            Edge((3037000500,), -9223372036709301616, dtypes=("int64",)),
+            Edge((16,), 0, dtypes=("int8", "uint8")),
+        ),
+    ),
+    _unary(
+        "sqrt",
+        "elementwise",
+        np.sqrt,
+        ref.sqrt_terms,
+        saved="output",
+        domains=(POSITIVE,),
+        cost="memory",
+        edges=(
+            Edge((4.0,), 2.0, (0.5,), g=2.0),
+            Edge((0.0,), 0.0, (1e10,)),
+            Edge((-0.0,), -0.0, (-1e10,), g=-1.0),
+            Edge((0.0,), 0.0, (inf,), kwargs={"eps": 0.0}),
+            Edge((0.0625,), 0.25, (1.0,), kwargs={"eps": 1.0}),
+            Edge((2.0**-20,), 2.0**-10, (512.0,)),
+            Edge((1e-06,), 0.001, (500.0,), dtypes=("float64",)),
+            Edge((2.0**-68,), 2.0**-34, (2.0**33,), dtypes=_WIDE),
+            Edge((2.0**-70,), 2.0**-35, (1e10,), dtypes=_WIDE),
+            Edge((inf,), inf, (0.0,)),
+            Edge((-1.0,), nan, (nan,)),
+            Edge((-inf,), nan, (nan,)),
+            Edge((nan,), nan, (nan,)),
+        ),
+        **_EPS,
+    ),
+    _unary(
+        "exp",
+        "elementwise",
+        np.exp,
+        ref.exp_terms,
+        saved="output",
+        ulp=1.5,
+        edges=(
+            Edge((0.0,), 1.0, (2.0,), g=2.0),
+            Edge((-0.0,), 1.0, (1.0,)),
+            Edge((1.0,), 2.718281828459045, (2.718281828459045,)),
+            Edge((-5.5,), 0.004086771438464067, (0.008173542876928133,), g=2.0),
+            Edge((inf,), inf, (inf,)),
+            Edge((-inf,), 0.0, (0.0,)),
+            Edge((nan,), nan, (nan,)),
+            Edge(("max",), inf, (inf,)),
+            Edge(("-max",), 0.0, (0.0,)),
+            Edge((709.75,), 1.7398368732641605e308, dtypes=("float64",)),
+            Edge((-745.0,), 5e-324, dtypes=("float64",)),
+            Edge((-746.0,), 0.0, dtypes=("float64",)),
+            Edge((88.5,), 2.7230878250681117e38, dtypes=("float32",)),
+            Edge((-103.0,), 1.8521167695179754e-45, dtypes=("float32",)),
+            Edge((11.0,), 59874.14171519782, dtypes=("float16",)),
+        ),
+    ),
+    _unary(
+        "expm1",
+        "elementwise",
+        np.expm1,
+        ref.expm1_terms,
+        ulp=1.5,
+        edges=(
+            Edge((0.0,), 0.0, (2.0,), g=2.0),
+            Edge((-0.0,), -0.0, (1.0,)),
+            Edge((2.0**-14,), 6.103701893304542e-05, (1.0000610370189331,)),
+            Edge((-1.0,), -0.6321205588285577, (0.36787944117144233,)),
+            Edge((10.0,), 22025.465794806718, (22026.465794806718,)),
+            Edge((inf,), inf, (inf,)),
+            Edge((-inf,), -1.0, (0.0,)),
+            Edge((nan,), nan, (nan,)),
+            Edge(("sub",), "sub", (1.0,)),
+            Edge(("-max",), -1.0, (0.0,)),
+        ),
+    ),
+    _log(
+        "log",
+        np.log,
+        ref.log_terms,
+        1.0,
+        Edge((2.0**-34,), -23.56700413903814, (10000000000.0,), dtypes=_WIDE),
+        Edge((2.0**-33,), -22.873856958478196, (8589934592.0,), dtypes=_WIDE),
+        Edge((2.0**-10,), -6.931471805599453, (1024.0,)),
+        Edge((0.001,), -6.907755278982137, (1000.0,), dtypes=("float64",)),
+        Edge((1000.0,), 6.907755278982137, (0.001,)),
+        Edge((1.5 * 2.0**127,), 88.43515703922122, (0.6666666666666666,), g=2.0**127, dtypes=_WIDE),
+        Edge(
+            (2.0**-140,), -97.04060527839235, (2.0,), g=2.0**-139, kwargs={"eps": 0.0}, dtypes=_WIDE
+        ),
+    ),
+    _log(
+        "log2",
+        np.log2,
+        ref.log2_terms,
+        1.4426950408889634,
+        Edge((2.0**-34,), -34.0, (14426950408.889633,), dtypes=_WIDE),
+        Edge((2.0**-33,), -33.0, (12392656037.438961,), dtypes=_WIDE),
+        Edge((2.0**-10,), -10.0, (1477.3197218702985,)),
+        Edge((0.001,), -9.965784284662087, (1442.6950408889634,), dtypes=("float64",)),
+        Edge((1000.0,), 9.965784284662087, (0.0014426950408889634,)),
+        Edge(
+            (1.5 * 2.0**127,), 127.58496250072116, (0.9617966939259756,), g=2.0**127, dtypes=_WIDE
+        ),
+        Edge(
+            (2.0**-140,),
+            -140.0,
+            (2.8853900817779268,),
+            g=2.0**-139,
+            kwargs={"eps": 0.0},
+            dtypes=_WIDE,
+        ),
+    ),
+    _log(
+        "log10",
+        np.log10,
+        ref.log10_terms,
+        0.4342944819032518,
+        Edge((2.0**-34,), -10.23501985257536, (4342944819.032518,), dtypes=_WIDE),
+        Edge((2.0**-33,), -9.93398985691138, (3730561193.215461,), dtypes=_WIDE),
+        Edge((2.0**-10,), -3.010299956639812, (444.71754946892986,)),
+        Edge((0.001,), -3.0, (434.29448190325184,), dtypes=("float64",)),
+        Edge((1000.0,), 3.0, (0.00043429448190325184,)),
+        Edge((1.5 * 2.0**127,), 38.40690070838129, (0.2895296546021679,), g=2.0**127, dtypes=_WIDE),
+        Edge(
+            (2.0**-140,),
+            -42.14419939295737,
+            (0.8685889638065036,),
+            g=2.0**-139,
+            kwargs={"eps": 0.0},
+            dtypes=_WIDE,
+        ),
+    ),
+    _unary(
+        "log1p",
+        "elementwise",
+        np.log1p,
+        ref.log1p_terms,
+        domains=(Domain(-0.8, 3.0),),
+        ulp=1.5,
+        edges=(
+            Edge((0.0,), 0.0, (2.0,), g=2.0),
+            Edge((-0.0,), -0.0, (1.0,)),
+            Edge((2.0**-14,), 6.103329368063853e-05, (0.9999389685688129,)),
+            Edge((1.0,), 0.6931471805599453, (0.5,)),
+            Edge((-0.5,), -0.6931471805599453, (2.0,)),
+            Edge((-1.0,), -inf, (inf,)),
+            Edge((-2.0,), nan, (-1.0,)),
+            Edge((inf,), inf, (0.0,)),
+            Edge((-inf,), nan, (-0.0,)),
+            Edge((nan,), nan, (nan,)),
+            Edge(("sub",), "sub", (1.0,)),
+        ),
+    ),
+    _unary(
+        "sin",
+        "elementwise",
+        np.sin,
+        ref.sin_terms,
+        ulp=1.5,
+        edges=(
+            Edge((0.0,), 0.0, (2.0,), g=2.0),
+            Edge((-0.0,), -0.0, (1.0,)),
+            Edge((1.0,), 0.8414709848078965, (0.5403023058681398,)),
+            Edge((-22.0,), 0.008851309290403876, (-0.9999608263946371,)),
+            Edge((2.0**20,), 0.3304931400217347, (0.943808393901312,), dtypes=_WIDE),
+            Edge((2.0**27,), -0.7634032288019807, (0.6459222168765452,), dtypes=_WIDE),
+            Edge((1e22,), -0.8522008497671888, (0.523214785395139,), dtypes=("float64",)),
+            Edge((2.0**120,), 0.377820109360752, (-0.9258790228548379,), dtypes=_WIDE),
+            Edge((2.0**1000,), -0.15920170308624243, dtypes=("float64",)),
+            Edge((inf,), nan, (nan,)),
+            Edge((-inf,), nan, (nan,)),
+            Edge((nan,), nan, (nan,)),
+            Edge(("sub",), "sub", (1.0,)),
+        ),
+    ),
+    _unary(
+        "cos",
+        "elementwise",
+        np.cos,
+        ref.cos_terms,
+        ulp=1.5,
+        edges=(
+            Edge((0.0,), 1.0, (-0.0,), g=2.0),
+            Edge((-0.0,), 1.0, (0.0,)),
+            Edge((1.0,), 0.5403023058681398, (-0.8414709848078965,)),
+            Edge((11.0,), 0.004425697988050785, (0.9999902065507035,)),
+            Edge((2.0**20,), 0.943808393901312, (-0.3304931400217347,), dtypes=_WIDE),
+            Edge((-(2.0**27),), 0.6459222168765452, (-0.7634032288019807,), dtypes=_WIDE),
+            Edge((1e22,), 0.523214785395139, (0.8522008497671888,), dtypes=("float64",)),
+            Edge((inf,), nan, (nan,)),
+            Edge((-inf,), nan, (nan,)),
+            Edge((nan,), nan, (nan,)),
+        ),
+    ),
+    _unary(
+        "tanh",
+        "elementwise",
+        np.tanh,
+        ref.tanh_terms,
+        saved="output",
+        ulp=1.5,
+        edges=(
+            Edge((0.0,), 0.0, (2.0,), g=2.0),
+            Edge((-0.0,), -0.0, (1.0,)),
+            Edge((0.5,), 0.46211715726000974, (0.7864477329659274,), dtypes=("float64",)),
+            Edge((-3.0,), -0.9950547536867305),
+            Edge((inf,), 1.0, (0.0,)),
+            Edge((-inf,), -1.0, (0.0,)),
+            Edge((nan,), nan, (nan,)),
+            Edge(("max",), 1.0, (0.0,)),
+            Edge(("sub",), "sub", (1.0,)),
+        ),
+    ),
+    _unary(
+        "erf",
+        "elementwise",
+        ref.erf,
+        ref.erf_terms,
+        ulp=1.5,
+        like=np.exp,
+        edges=(
+            Edge((0.0,), 0.0, (2.256758334191025,), g=2.0),
+            Edge((-0.0,), -0.0, (1.1283791670955126,)),
+            Edge((0.5,), 0.5204998778130465, (0.8787825789354448,)),
+            Edge((-1.5,), -0.9661051464753108, (0.11893028922362937,)),
+            Edge((3.0,), 0.9999779095030014, (0.00013925305194674786,)),
+            Edge((9.0,), 1.0, (7.492073428245974e-36,), dtypes=_WIDE),
+            Edge((-20.0,), -1.0, (2.1610374743867984e-174,), dtypes=("float64",)),
+            Edge((inf,), 1.0, (0.0,)),
+            Edge((-inf,), -1.0, (0.0,)),
+            Edge((nan,), nan, (nan,)),
+        ),
+    ),
+    _unary(
+        "clip",
+        "elementwise",
+        ref.clip,
+        ref.clip_terms,
+        kinks=_near(-1.5, 0.0, 1.0, 1.5),
+        either_zero=True,
+        cost="memory",
+        cases=(
+            *UNARY,
+            Case(((7,),), {"min": -1.5, "max": 1.5}),
+            Case(((3, 4),), {"min": 0, "max": 1}),
+            Case(((3, 4),), {"min": 1.5, "max": -1.5}),
+            Case(((2, 3, 4),), {"min": -1.5}),
+            Case(((2, 3, 4),), {"max": 1.5}),
+            Case(((2, 0, 3),), {"max": 1}),
+        ),
+        backward_kwargs=("min", "max"),
+        edges=(
+            Edge((1.0,), 1.0, (2.0,), g=2.0, kwargs={"min": -1, "max": 1}),
+            Edge((-1.0,), -1.0, (2.0,), g=2.0, kwargs={"min": -1, "max": 1}),
+            Edge((2.0,), 1.0, (0.0,), g=inf, kwargs={"min": -1, "max": 1}),
+            Edge((-2.0,), -1.0, (0.0,), g=nan, kwargs={"min": -1, "max": 1}),
+            Edge((0.0,), 0.0, (2.0,), g=2.0, kwargs={"min": -1}),
+            Edge((nan,), nan, (0.0,), kwargs={"min": -1, "max": 1}),
+            Edge((nan,), nan, (0.0,)),
+            Edge((inf,), 1.0, (0.0,), kwargs={"min": -1, "max": 1}),
+            Edge((inf,), inf, (1.0,), kwargs={"min": -1}),
+            Edge((-inf,), -inf, (1.0,), kwargs={"max": 1}),
+            Edge((-inf,), -1.0, (0.0,), kwargs={"min": -1}),
+            Edge((0.5,), -1.0, (0.0,), g=nan, kwargs={"min": 1, "max": -1}),
+            Edge((2.0,), nan, (0.0,), kwargs={"min": nan, "max": 1}),
+            Edge((2.0,), nan, (0.0,), kwargs={"min": 0, "max": nan}),
+            Edge((nan,), nan, (0.0,), kwargs={"min": nan, "max": nan}),
+            Edge(("sub",), "sub", (1.0,), kwargs={"min": 0.0}),
+            Edge((2**53 + 1,), 2**53 + 1, dtypes=("int64",), kwargs={"max": 2**60}),
+            Edge((2**62,), 2**53 + 1, dtypes=("int64",), kwargs={"max": 2**53 + 1}),
+        ),
+    ),
+    _rounding("ceil", np.ceil, _from_integers, (0.5, 1.0), (-0.5, -0.0), (2.0, 2.0), (-1.5, -1.0)),
+    _rounding("floor", np.floor, _from_integers, (0.5, 0.0), (-0.5, -1.0), (2.0, 2.0), (1.5, 1.0)),
+    _rounding(
+        "round",
+        np.rint,
+        lambda x: np.abs(np.abs(x - np.trunc(x)) - 0.5),
+        *((0.5, 0.0), (1.5, 2.0), (2.5, 2.0), (-0.5, -0.0), (-1.5, -2.0), (3.5, 4.0)),
+        *((0.75, 1.0), (-0.25, -0.0), (1023.5, 1024.0)),
+    ),
+    _rounding(
+        "trunc", np.trunc, _from_integers, (0.5, 0.0), (-0.5, -0.0), (2.5, 2.0), (-2.5, -2.0)
+    ),
+    *(
+        _unary(
+            name,
+            "elementwise",
+            getattr(np, name),
+            cost="memory",
+            edges=(
+                *(Edge((x,), y) for x, y in zip(_KINDS, wanted, strict=True)),
+                Edge((5,), name == "isfinite", dtypes=INTS),
+            ),
+        )
+        for name, wanted in [
+            ("isnan", (False, False, False, False, True, False, False)),
+            ("isinf", (False, False, True, True, False, False, False)),
+            ("isfinite", (True, True, False, False, False, True, True)),
+        ]
+    ),
+    _logical("logical_and", np.logical_and, operator.and_),
+    _logical("logical_or", np.logical_or, operator.or_),
+    _logical("logical_xor", np.logical_xor, operator.xor),
+    _unary(
+        "logical_not",
+        "elementwise",
+        np.logical_not,
+        cost="memory",
+        edges=(
+            *(Edge((x,), True) for x in (0.0, -0.0)),
+            *(Edge((x,), False) for x in (1.0, -2.0, "sub", inf, nan)),
+            Edge((0,), True, dtypes=INTS),
+            Edge((5,), False, dtypes=INTS),
+        ),
+    ),
+)
+
+
+# --- activations --------------------------------------------------------------------------------
+
+
+def _float_like(x: Any, **_: Any) -> Any:
+    """Functions that NumPy lacks treat integers as np.exp does."""
+    return np.exp(x)
+
+
+def _terms_bound(terms: Any) -> Any:
+    """16·u·Σ|terms| of a gradient that adds terms."""
+
+    def bound(expected: Any, unit: float, *arguments: Any, **kwargs: Any) -> Any:
+        return 16 * unit * sum(np.abs(term) for term in terms(*arguments, **kwargs))
+
+    return bound
+
+
+def _gelu_bound(expected: Any, unit: float, x: Any, approximate: bool = False) -> Any:
+    """8 ULP; with tanh (8 + 4·|v|)·u relative."""
+    if approximate:
+        v = 2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x * x * x)
+        relative = 8 + 4 * np.minimum(np.abs(np.asarray(v, np.longdouble)), 1e6)
+        return relative * unit * np.abs(expected)
+    return 8 * ulp(expected, working(x.dtype))
+
+
+def _slopes(alphas: tuple[float, ...], name: str) -> tuple[Case, ...]:
+    return (*UNARY, *(Case(((3, 4),), {name: alpha}) for alpha in alphas))
+
+
+_ALPHAS = (-0.5, 0.0, 0.25, 1.0, 2.0)
+_TANH_FORM = {"approximate": True}
+
+_SWISH = _unary(
+    "swish",
+    "activations",
+    ref.swish,
+    ref.swish_terms,
+    ulp=4,
+    like=_float_like,
+    grad_ulp=16,
+    grad_bound=_terms_bound(ref.swish_parts),
+    edges=(
+        Edge((0.0,), 0.0, (0.5,)),
+        Edge((-0.0,), -0.0, (1.0,), g=2.0),
+        Edge((1.0,), 0.7310585786300049, (0.9276705118714867,)),
+        Edge((-1.0,), -0.2689414213699951, (0.07232948812851327,)),
+        Edge((-20.0,), -4.122307236380407e-08, (-3.9161918660646786e-08,)),
+        Edge((-87.0,), -1.431855945041578e-36, (-1.4153978307307554e-36,), dtypes=_WIDE),
+        Edge((-700.0,), -6.90177358063184e-302, (-6.891913904088079e-302,), dtypes=("float64",)),
+        Edge((80.0,), 80.0, (1.0,)),
+        Edge((inf,), inf, (1.0,)),
+        Edge((-inf,), EITHER_ZERO, (EITHER_ZERO,)),
+        Edge((nan,), nan, (nan,)),
+        Edge(("max",), "max", (1.0,)),
+        Edge(("-max",), EITHER_ZERO, (EITHER_ZERO,)),
+    ),
+)
+
+ACTIVATIONS = (
+    _unary(
+        "relu",
+        "activations",
+        ref.relu,
+        ref.relu_terms,
+        kinks=np.abs,
+        cost="memory",
+        edges=(
+            Edge((2.0,), 2.0, (3.0,), g=3.0),
+            Edge((-2.0,), 0.0, (0.0,), g=inf),
+            Edge((-2.0,), 0.0, (0.0,), g=nan),
+            Edge((0.0,), 0.0, (0.0,), g=3.0),
+            Edge((-0.0,), 0.0, (0.0,), g=-3.0),
+            Edge((inf,), inf, (inf,), g=inf),
+            Edge((-inf,), 0.0, (0.0,)),
+            Edge((nan,), nan, (0.0,)),
+            Edge(("sub",), "sub", (1.0,)),
+            Edge(("-sub",), 0.0, (0.0,)),
+            Edge((-7,), 0, dtypes=SIGNED),
+            Edge((2**53 + 1,), 2**53 + 1, dtypes=("int64", "uint64")),
+        ),
+    ),
+    _unary(
+        "leaky_relu",
+        "activations",
+        ref.leaky_relu,
+        ref.leaky_relu_terms,
+        kinks=np.abs,
+        ulp=2,
+        cost="memory",
+        cases=_slopes(_ALPHAS, "alpha"),
+        backward_kwargs=("alpha",),
+        edges=(
+            Edge((2.0,), 2.0, (3.0,), g=3.0),
+            Edge((-2.0,), -0.02, (0.03,), g=3.0),
+            Edge((0.0,), 0.0, (0.01,)),
+            Edge((-0.0,), -0.0, (0.01,)),
+            *(
+                Edge((-2.0,), -2.0 * alpha, (4.0 * alpha,), g=4.0, kwargs={"alpha": alpha})
+                for alpha in _ALPHAS
+            ),
+            *(Edge((2.0,), 2.0, (4.0,), g=4.0, kwargs={"alpha": alpha}) for alpha in _ALPHAS),
+            Edge((-2.0,), -4.0, (2.0,), kwargs={"alpha": 2}),
+            Edge((inf,), inf, (1.0,)),
+            Edge((-inf,), -inf, (0.01,)),
+            Edge((nan,), nan, (0.02,), g=2.0),
+            Edge(("-max",), -inf, (2.0,), kwargs={"alpha": 2.0}),
+        ),
+    ),
+    Op(
+        "prelu",
+        "activations",
+        ref.prelu,
+        ref.prelu_terms,
+        domains=(NONZERO, REAL),
+        kinks=lambda x, alpha: np.abs(x),
+        elementwise=False,
+        cost="memory",
+        grad_bound=ref.prelu_bound,
+        cases=tuple(
+            Case(shapes)
+            for shapes in [
+                ((3, 4), (3, 4)),
+                ((2, 3, 3), (3,)),
+                ((7,), (7,)),
+                ((7,), ()),
+                ((), ()),
+                ((), (1,)),
+                ((4,), (1, 1, 1)),
+                ((4, 4), (4,)),
+                ((4, 4), (1, 4)),
+                ((4, 4), (4, 1)),
+                ((2, 3), (3,)),
+                ((2, 3, 4), (3, 1)),
+                ((2, 3, 4), (2, 3, 4)),
+                ((2, 3, 4), ()),
+                ((2, 5, 2, 3), (5,)),
+                ((0, 3), (3,)),
+                ((2, 0), ()),
+            ]
+        ),
+        edges=(
+            *(Edge((-2.0, alpha), -2.0 * alpha, (4.0 * alpha, -8.0), g=4.0) for alpha in _ALPHAS),
+            *(Edge((2.0, alpha), 2.0, (4.0, 0.0), g=4.0) for alpha in _ALPHAS),
+            Edge((0.0, 0.25), 0.0, (0.25, 0.0)),
+            Edge((-0.0, 0.25), -0.0, (0.25, EITHER_ZERO)),
+            Edge((2.0, 0.5), 2.0, (inf, 0.0), g=inf),
+            Edge((2.0, 0.5), 2.0, (nan, 0.0), g=nan),
+            Edge((inf, 0.5), inf, (1.0, 0.0)),
+            Edge((-inf, 0.5), -inf, (0.5, -inf)),
+            Edge((nan, 0.5), nan, (1.0, 0.0), g=2.0),
+            Edge((2.0, nan), 2.0, (1.0, 0.0)),
+            Edge((-2.0, nan), nan, (nan, -2.0)),
+            Edge((-7, 2), -14, dtypes=SIGNED),
+            Edge((7, 2), 7, dtypes=INTS),
+        ),
+        without={"threads": "alpha must not enlarge x; test_activations.py counts its threads"},
+    ),
+    _unary(
+        "sigmoid",
+        "activations",
+        ref.sigmoid,
+        ref.sigmoid_terms,
+        saved="output",
+        ulp=3,
+        like=_float_like,
+        edges=(
+            Edge((0.0,), 0.5, (0.5,), g=2.0),
+            Edge((-0.0,), 0.5, (0.25,)),
+            Edge((2.0,), 0.8807970779778824),
+            Edge((-2.0,), 0.11920292202211756),
+            Edge((-16.0,), 1.12535162055095e-07),
+            Edge((-100.0,), 3.720075976020836e-44, dtypes=_WIDE),
+            Edge((-740.0,), 4.2e-322, dtypes=("float64",)),
+            Edge((inf,), 1.0, (0.0,)),
+            Edge((-inf,), 0.0, (0.0,)),
+            Edge((nan,), nan, (nan,)),
+            Edge(("max",), 1.0, (0.0,)),
+            Edge(("-max",), 0.0, (0.0,)),
+        ),
+    ),
+    _unary(
+        "gelu",
+        "activations",
+        ref.gelu,
+        ref.gelu_terms,
+        ulp=8,
+        bound=_gelu_bound,
+        like=_float_like,
+        grad_ulp=16,
+        grad_bound=_terms_bound(ref.gelu_parts),
+        cases=(*UNARY, *(Case((shape,), _TANH_FORM) for shape in [(7,), (3, 4), (2, 0, 3), ()])),
+        backward_kwargs=("approximate",),
+        edges=(
+            Edge((0.0,), 0.0, (1.0,), g=2.0),
+            Edge((-0.0,), -0.0, (0.5,)),
+            Edge((1.0,), 0.8413447460685429, (1.0833154705876864,)),
+            Edge((-1.0,), -0.15865525393145705, (-0.0833154705876863,)),
+            Edge((-0.75,), -0.16997051428265114),
+            Edge((-5.0,), -1.4332578593959695e-06, (-7.146946001792295e-06,)),
+            Edge((-12.0,), -2.1317785344932147e-32, (-2.5578956616748956e-31,), dtypes=_WIDE),
+            Edge(
+                (-37.0,), -2.1184613523340935e-298, (-7.838298669418516e-297,), dtypes=("float64",)
+            ),
+            Edge((-37.0,), -0.0, dtypes=("float32",)),
+            Edge((5.0,), 4.999998566742141, (1.000007146946002,)),
+            Edge((inf,), inf, (1.0,)),
+            Edge((-inf,), EITHER_ZERO, (EITHER_ZERO,)),
+            Edge((nan,), nan, (nan,)),
+            Edge(("max",), "max", (1.0,)),
+            Edge(("-max",), EITHER_ZERO, (EITHER_ZERO,)),
+            Edge((0.0,), 0.0, (1.0,), g=2.0, kwargs=_TANH_FORM),
+            Edge((1.0,), 0.8411919906082767, (1.0829640838457826,), kwargs=_TANH_FORM),
+            Edge((-1.0,), -0.1588080093917233, (-0.08296408384578255,), kwargs=_TANH_FORM),
+            Edge((-3.0,), -0.003637392081773019, (-0.011584166630969726,), kwargs=_TANH_FORM),
+            Edge((inf,), inf, (1.0,), kwargs=_TANH_FORM),
+            Edge((-inf,), EITHER_ZERO, (EITHER_ZERO,), kwargs=_TANH_FORM),
+            Edge((nan,), nan, (nan,), kwargs=_TANH_FORM),
+            Edge(("max",), "max", (1.0,), kwargs=_TANH_FORM),
+            Edge(("-max",), EITHER_ZERO, (EITHER_ZERO,), kwargs=_TANH_FORM),
+        ),
+    ),
+    _SWISH,
+    dataclasses.replace(_SWISH, name="silu"),
+    _unary(
+        "mish",
+        "activations",
+        ref.mish,
+        ref.mish_terms,
+        ulp=4,
+        like=_float_like,
+        grad_ulp=16,
+        grad_bound=_terms_bound(ref.mish_parts),
+        edges=(
+            Edge((0.0,), 0.0, (1.2,), g=2.0),
+            Edge((-0.0,), -0.0, (0.6,)),
+            Edge((1.0,), 0.8650983882673103, (1.0490362200997922,)),
+            Edge((-1.0,), -0.3034014613741089, (0.05921675587739495,)),
+            Edge((-20.0,), -4.122307240628761e-08, (-3.916191874348969e-08,)),
+            Edge((-87.0,), -1.431855945041578e-36, (-1.4153978307307554e-36,), dtypes=_WIDE),
+            Edge(
+                (-700.0,), -6.90177358063184e-302, (-6.891913904088079e-302,), dtypes=("float64",)
+            ),
+            Edge((40.0,), 40.0, (1.0,)),
+            Edge((inf,), inf, (1.0,)),
+            Edge((-inf,), EITHER_ZERO, (EITHER_ZERO,)),
+            Edge((nan,), nan, (nan,)),
+            Edge(("max",), "max", (1.0,)),
+            Edge(("-max",), EITHER_ZERO, (EITHER_ZERO,)),
+        ),
+    ),
+    _unary(
+        "elu",
+        "activations",
+        ref.elu,
+        ref.elu_terms,
+        kinks=np.abs,
+        ulp=3,
+        like=_float_like,
+        cases=_slopes((-0.5, 0.0, 0.25, 2.0), "alpha"),
+        backward_kwargs=("alpha",),
+        edges=(
+            Edge((0.0,), 0.0, (2.0,), g=2.0),
+            Edge((-0.0,), -0.0, (0.5,), kwargs={"alpha": 0.5}),
+            Edge((2.0,), 2.0, (3.0,), g=3.0),
+            Edge((-1.0,), -0.6321205588285577, (0.36787944117144233,)),
+            Edge(
+                (-1.0,), -0.15803013970713942, (0.18393972058572117,), g=2.0, kwargs={"alpha": 0.25}
+            ),
+            Edge((-(2.0**-14),), -6.10332936427458e-05, (0.9999389667063573,)),
+            Edge((-1e-05,), -9.999950000166666e-06, (0.9999900000499998,), dtypes=("float64",)),
+            Edge((-80.0,), -1.0, (1.8048513878454153e-35,), dtypes=_WIDE),
+            Edge((inf,), inf, (1.0,)),
+            Edge((-inf,), -1.0, (0.0,)),
+            Edge((-inf,), -2.0, (0.0,), kwargs={"alpha": 2.0}),
+            Edge((nan,), nan, (nan,)),
+            Edge(("-sub",), "-sub", (1.0,)),
+        ),
+    ),
+    _unary(
+        "softplus",
+        "activations",
+        ref.softplus,
+        ref.softplus_terms,
+        ulp=3,
+        like=_float_like,
+        edges=(
+            Edge((0.0,), 0.6931471805599453, (1.0,), g=2.0),
+            Edge((-0.0,), 0.6931471805599453, (0.5,)),
+            Edge((1.0,), 1.3132616875182228, (0.7310585786300049,)),
+            Edge((-10.0,), 4.539889921686465e-05, (4.5397868702434395e-05,)),
+            Edge((-80.0,), 1.8048513878454153e-35, (1.8048513878454153e-35,), dtypes=_WIDE),
+            Edge((100.0,), 100.0, (1.0,)),
+            Edge((inf,), inf, (1.0,)),
+            Edge((-inf,), 0.0, (0.0,)),
+            Edge((nan,), nan, (nan,)),
+            Edge(("max",), "max", (1.0,)),
+        ),
+    ),
+)
+
+
+ROWS: tuple[Op, ...] = (*ARITHMETIC, *COMPARISON, *ELEMENTWISE, *ACTIVATIONS)
 BY_NAME = {row.name: row for row in ROWS}
 
 # Public names that are no ops, and the file that tests them.

@@ -9,6 +9,8 @@ of the input.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -91,3 +93,258 @@ def minimum_terms(g: Array, a: Array, b: Array) -> tuple[Array, ...]:
 def where_terms(g: Array, cond: Array, *_: object) -> tuple[Array, ...]:
     chosen = cond.astype(bool)
     return np.where(chosen, g, 0), np.where(chosen, 0, g)
+
+
+# --- elementwise --------------------------------------------------------------------------------
+
+
+def _normal_tail(a: Array) -> tuple[Array, Array]:
+    """P(X > a) of the normal distribution for a ≥ 0, and its density at a."""
+    a = np.asarray(a)
+    real = a.dtype.type
+    # a²/2 to twice the digits: the head is short enough for its square to be exact
+    head = a.astype(np.float32).astype(a.dtype)
+    density = np.exp(-head * head / 2) * np.exp(-(a - head) * (a + head) / 2)
+    density = np.where(np.isinf(a) | (a > 1e4), 0, density) / np.sqrt(2 * _pi(real))
+    near = np.minimum(a, real(3))
+    term, series = near, near
+    for n in range(1, 80):
+        term = term * near * near / real(2 * n + 1)
+        series = series + term
+    ratio = np.maximum(a, real(3))
+    far = ratio
+    for n in range(150, 0, -1):
+        far = ratio + real(n) / far
+    return np.where(a < 3, real(0.5) - density * series, density / far), density
+
+
+def _pi(real: type) -> Array:
+    return real("3.14159265358979323846264338327950288")  # type: ignore[no-any-return]
+
+
+def erf(x: Array) -> Array:
+    x = np.asarray(x)
+    real = x.dtype.type if x.dtype.kind == "f" else np.float64
+    a = np.abs(x.astype(real))
+    near = np.minimum(a, real(2))
+    term, series = near, near
+    for n in range(1, 100):
+        term = term * near * near * 2 / real(2 * n + 1)
+        series = series + term
+    small = 2 / np.sqrt(_pi(real)) * np.exp(-near * near) * series
+    large = 1 - 2 * _normal_tail(a * np.sqrt(real(2)))[0]
+    return np.copysign(np.where(a < 2, small, large), x)
+
+
+def whole(rounding: Callable[..., Array]) -> Callable[..., Array]:
+    """Rounding that leaves integers and bools as they are."""
+    return lambda x: rounding(x) if np.asarray(x).dtype.kind == "f" else np.asarray(x)
+
+
+def clip(x: Array, min: float | None = None, max: float | None = None) -> Array:
+    return np.copy(x) if min is None and max is None else np.clip(x, min, max)
+
+
+def abs_terms(g: Array, x: Array) -> tuple[Array, ...]:
+    return (np.where(x == 0, 0, np.where(np.isnan(x), x, np.where(x > 0, g, -g))),)
+
+
+def no_terms(g: Array) -> tuple[Array, ...]:
+    return (np.zeros_like(g),)
+
+
+def square_terms(g: Array, x: Array) -> tuple[Array, ...]:
+    return (2 * (g * x),)
+
+
+def sqrt_terms(g: Array, output: Array, eps: float = 1e-10) -> tuple[Array, ...]:
+    return (np.where(2 * output < eps, g / (eps or 1), g / (2 * output)),)
+
+
+def exp_terms(g: Array, output: Array) -> tuple[Array, ...]:
+    return (g * output,)
+
+
+def expm1_terms(g: Array, x: Array) -> tuple[Array, ...]:
+    return (g * np.exp(x),)
+
+
+def _log_terms(base: float) -> Callable[..., tuple[Array, ...]]:
+    def terms(g: Array, x: Array, eps: float = 1e-10) -> tuple[Array, ...]:
+        guarded = np.where(np.abs(x) < eps, np.where(x < 0, -eps, eps), x)
+        return (g / guarded / np.log(x.dtype.type(base)) if base else g / guarded,)
+
+    return terms
+
+
+log_terms, log2_terms, log10_terms = _log_terms(0), _log_terms(2), _log_terms(10)
+
+
+def log1p_terms(g: Array, x: Array) -> tuple[Array, ...]:
+    return (g / (1 + x),)
+
+
+def sin_terms(g: Array, x: Array) -> tuple[Array, ...]:
+    return (g * np.cos(x),)
+
+
+def cos_terms(g: Array, x: Array) -> tuple[Array, ...]:
+    return (-g * np.sin(x),)
+
+
+def tanh_terms(g: Array, output: Array) -> tuple[Array, ...]:
+    return (g * ((1 - output) * (1 + output)),)
+
+
+def erf_terms(g: Array, x: Array) -> tuple[Array, ...]:
+    root = np.sqrt(x.dtype.type(2))
+    return (g * 2 * root * _normal_tail(np.abs(x) * root)[1],)
+
+
+def clip_terms(
+    g: Array, x: Array, min: float | None = None, max: float | None = None
+) -> tuple[Array, ...]:
+    inside = ~np.isnan(x)
+    if min is not None:
+        inside &= x >= min
+    if max is not None:
+        inside &= x <= max
+    return (np.where(inside, g, 0),)
+
+
+# --- activations --------------------------------------------------------------------------------
+
+
+def relu(x: Array) -> Array:
+    return np.where(np.less_equal(x, 0), np.zeros_like(x), x)
+
+
+def relu_terms(g: Array, x: Array) -> tuple[Array, ...]:
+    return (np.where(x > 0, g, 0),)
+
+
+def leaky_relu(x: Array, alpha: float = 0.01) -> Array:
+    return np.where(np.greater(x, 0), x, alpha * np.asarray(x))
+
+
+def leaky_relu_terms(g: Array, x: Array, alpha: float = 0.01) -> tuple[Array, ...]:
+    return (np.where(x > 0, g, alpha * g),)
+
+
+def slopes(x: Array, alpha: Array) -> Array:
+    """prelu's alpha in the shape in which it broadcasts to x."""
+    x, alpha = np.asarray(x), np.asarray(alpha)
+    if alpha.size == 1:
+        return alpha.reshape(())
+    if alpha.ndim == 1 and x.ndim >= 2:
+        return alpha.reshape(-1, *(1 for _ in x.shape[2:]))
+    return alpha
+
+
+def prelu(x: Array, alpha: Array) -> Array:
+    return np.where(np.greater(x, 0), x, slopes(x, alpha) * np.asarray(x))
+
+
+def prelu_terms(g: Array, x: Array, alpha: Array) -> tuple[Array, ...]:
+    """The gradient of x, and that of alpha already summed to its own shape."""
+    by_alpha = np.where(x <= 0, g * x, 0)
+    summed = unbroadcast(by_alpha, slopes(x, alpha).shape).reshape(np.shape(alpha))
+    return np.where(x > 0, g, slopes(x, alpha) * g), summed
+
+
+def prelu_bound(expected: Array, unit: float, g: Array, x: Array, alpha: Array) -> Array:
+    """(16 + log2 n)·u·Σ|terms| for alpha, a few roundings for x."""
+    if np.shape(expected) != np.shape(alpha):
+        return 8 * unit * np.abs(expected)
+    magnitude = prelu_terms(np.abs(g), -np.abs(x), np.zeros_like(alpha))[1]
+    terms = np.log2(max(np.size(x) / max(np.size(alpha), 1), 1))
+    return (16 + terms) * unit * (np.abs(magnitude) + np.abs(expected))
+
+
+def sigmoid(x: Array) -> Array:
+    small = np.exp(-np.abs(np.asarray(x)))
+    return np.where(np.less(x, 0), small, np.ones_like(small)) / (1 + small)
+
+
+def sigmoid_terms(g: Array, output: Array) -> tuple[Array, ...]:
+    return (g * output * (1 - output),)
+
+
+def _limit(x: Array, value: Array) -> Array:
+    """x·(something that vanishes faster than x grows) is 0 at −inf."""
+    return np.where(np.isneginf(x), -0.0, value)
+
+
+def _gelu_argument(x: Array) -> Array:
+    real = x.dtype.type
+    return 2 * np.sqrt(2 / _pi(real)) * (x + real("0.044715") * x * x * x)
+
+
+def gelu(x: Array, approximate: bool = False) -> Array:
+    x = np.asarray(x)
+    if approximate:
+        return _limit(x, x * sigmoid(_gelu_argument(x)))
+    tail, _ = _normal_tail(np.abs(x))
+    return _limit(x, np.where(x > 0, x * (1 - tail), x * tail))
+
+
+def gelu_parts(g: Array, x: Array, approximate: bool = False) -> tuple[Array, Array]:
+    """The two terms of the gradient."""
+    bounded = np.clip(x, -1e3, 1e3)
+    if approximate:
+        s = sigmoid(_gelu_argument(bounded))
+        rest = sigmoid(-_gelu_argument(bounded))
+        slope = 2 * np.sqrt(2 / _pi(x.dtype.type)) * (1 + 3 * x.dtype.type("0.044715") * bounded**2)
+        return g * s, g * bounded * s * rest * slope
+    tail, density = _normal_tail(np.abs(bounded))
+    return g * np.where(x > 0, 1 - tail, tail), g * bounded * density
+
+
+def gelu_terms(g: Array, x: Array, approximate: bool = False) -> tuple[Array, ...]:
+    return (sum(gelu_parts(g, x, approximate)),)  # type: ignore[arg-type,return-value]
+
+
+def swish(x: Array) -> Array:
+    return _limit(np.asarray(x), np.asarray(x) * sigmoid(x))
+
+
+def swish_parts(g: Array, x: Array) -> tuple[Array, Array]:
+    bounded = np.clip(x, -1e4, 1e4)
+    return g * sigmoid(x), g * bounded * sigmoid(x) * sigmoid(-x)
+
+
+def swish_terms(g: Array, x: Array) -> tuple[Array, ...]:
+    return (sum(swish_parts(g, x)),)  # type: ignore[arg-type,return-value]
+
+
+def mish(x: Array) -> Array:
+    x = np.asarray(x)
+    return _limit(x, x * np.tanh(np.logaddexp(x, 0)))
+
+
+def mish_parts(g: Array, x: Array) -> tuple[Array, Array]:
+    bounded = np.clip(x, -2e4, 2e4)
+    t = np.tanh(np.logaddexp(bounded, 0))
+    rest = 1 / np.cosh(np.logaddexp(np.minimum(bounded, 300), 0)) ** 2
+    return g * t, g * bounded * rest * sigmoid(bounded)
+
+
+def mish_terms(g: Array, x: Array) -> tuple[Array, ...]:
+    return (sum(mish_parts(g, x)),)  # type: ignore[arg-type,return-value]
+
+
+def elu(x: Array, alpha: float = 1.0) -> Array:
+    x = np.asarray(x)
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+def elu_terms(g: Array, x: Array, alpha: float = 1.0) -> tuple[Array, ...]:
+    return (np.where(x > 0, g, alpha * g * np.exp(np.minimum(x, 0))),)
+
+
+def softplus(x: Array) -> Array:
+    return np.logaddexp(np.asarray(x), np.asarray(x).dtype.type(0))
+
+
+def softplus_terms(g: Array, x: Array) -> tuple[Array, ...]:
+    return (g * sigmoid(x),)

@@ -202,6 +202,18 @@ cdef const void* fetch(
     return scratch.values
 
 
+cdef inline void fetch_arguments(
+    const Job* job, const Call* call, Span* span, const void** x,
+    Py_ssize_t row, Py_ssize_t col, Py_ssize_t rows, Py_ssize_t cols,
+) noexcept nogil:
+    """The inputs that a call takes, unless they are here already."""
+    cdef int i, k
+    for i in range(call.arity):
+        k = call.args[i]
+        if x[k] == NULL:
+            x[k] = fetch(job, &job.x[k], &span.x[k], row, col, rows, cols)
+
+
 cdef bint needs_scratch(const Job* job) noexcept nogil:
     cdef int i
     if job.stage:
@@ -287,14 +299,14 @@ cdef void map_tile(
 ) noexcept nogil:
     cdef const void* x[MAX_INPUTS]
     cdef const Operand* y
-    cdef Scratch* scratch
     cdef char* place
     cdef Py_ssize_t n = rows * cols
     cdef int i
     for i in range(job.inputs):
-        x[i] = fetch(job, &job.x[i], &span.x[i], row, col, rows, cols)
+        x[i] = NULL
     for i in range(job.outputs):
         y = &job.y[i]
+        fetch_arguments(job, &job.calls[i], span, x, row, col, rows, cols)
         place = place_of(job, y, row, col, rows, cols)
         if place != NULL and not y.half and not job.stage:
             call_block(&job.calls[i], x, place, n, job.params)
@@ -408,7 +420,8 @@ cdef const floating* mapped(
     cdef const Call* call = &job.calls[0]
     cdef int i
     for i in range(job.inputs):
-        x[i] = fetch(job, &job.x[i], &span.x[i], row, col, rows, cols)
+        x[i] = NULL
+    fetch_arguments(job, call, span, x, row, col, rows, cols)
     if call.block == NULL:
         return <const floating*> x[call.args[0]]
     call_block(call, x, span.y[0].values, rows * cols, job.params)
@@ -540,7 +553,7 @@ cdef void reduce_columns(
     cdef Py_ssize_t tiles = 0, depth = 0, carry, i
     while row < end:
         join_rows(job, plan, span, &level[depth * WIDTH],
-                 k * plan.reduced + row, col, min(plan.rows, end - row), cols)
+                  k * plan.reduced + row, col, min(plan.rows, end - row), cols)
         depth += 1
         tiles += 1
         row += plan.rows

@@ -28,7 +28,6 @@ cdef inline floating neutral(int how, floating unused) noexcept nogil:
     return 0 if how == SUM else -INFINITY if how == MAX else INFINITY
 
 
-
 cdef inline floating lane_join(
     const floating* x, Py_ssize_t n, floating* lane, int lanes, int how,
 ) noexcept nogil:

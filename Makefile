@@ -1,0 +1,119 @@
+# make demo, make test: all it takes on a machine with Python 3.11 or newer and gcc.
+#
+# Everything runs on the installed wheel, from a folder outside the source tree, so that what is
+# tested is what users get. The wheel is built again only when its sources change.
+#
+#   PYTHON=python3.12             another Python
+#   EXTENSOR_BUILD_LEVELS=native  a quicker build for this machine's CPU alone
+#   ARGS="-k shape"               further arguments for pytest or the benchmark
+#   PIP_ARGS=…                    further arguments for pip
+
+PYTHON ?= python3
+VENV := .venv
+BENCH_VENV := .venv-bench
+ARGS ?=
+PIP_ARGS ?=
+
+comma := ,
+LEVELS := $(subst $(comma),-,$(or $(EXTENSOR_BUILD_LEVELS),all))
+STAMPS := build/stamps
+WHEEL := $(STAMPS)/wheel-$(LEVELS)
+SOURCES := setup.py pyproject.toml README.md LICENSE \
+	$(shell find extensor -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' \
+		-o -name '*.h' -o -name 'py.typed')
+PIP = -m pip install --quiet --disable-pip-version-check $(PIP_ARGS)
+# The requirements of one of pyproject.toml's extras.
+EXTRA = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$(1)"], sep="\n")
+WHEEL_FILE = $$(ls $(CURDIR)/build/dist/*.whl)
+# Refuses to go on with another extensor than the installed one.
+INSTALLED = import extensor, sys; sys.exit(None if extensor.__file__.startswith(sys.prefix) else f"{extensor.__file__} is not the installed extensor")
+
+.DELETE_ON_ERROR:
+.PHONY: demo test bench lint wheel clean help
+
+help:
+	@echo "make demo    fit a curve, with a progress bar and a plot in out/"
+	@echo "make test    build, install and test everything"
+	@echo "make lint    ruff, cython-lint, mypy"
+	@echo "make bench   compare with NumPy, PyTorch, JAX and numexpr"
+	@echo "make wheel   build/dist/extensor-*.whl"
+	@echo "make clean   remove everything made, but for the virtual environments"
+
+demo: $(STAMPS)/demo
+	@mkdir -p build/run out
+	@cd build/run && ../../$(VENV)/bin/python ../../examples/curve_fit.py ../../out
+
+test: $(STAMPS)/test
+	@mkdir -p build/run
+	@cd build/run && ../../$(VENV)/bin/python -c '$(INSTALLED)'
+	cd build/run && EXTENSOR_WHEEL=$(WHEEL_FILE) ../../$(VENV)/bin/python -m pytest ../../tests $(ARGS)
+
+lint: $(STAMPS)/lint
+	$(VENV)/bin/ruff check .
+	PATH=$(CURDIR)/$(VENV)/bin:$$PATH $(VENV)/bin/cython-lint extensor
+	$(VENV)/bin/mypy
+
+bench: $(STAMPS)/bench
+	@mkdir -p build/run
+	@cd build/run && ../../$(BENCH_VENV)/bin/python -c '$(INSTALLED)'
+	cd build/run && ../../$(BENCH_VENV)/bin/python -c 'import runpy, sys; sys.path.append("../.."); runpy.run_module("benchmarks", run_name="__main__", alter_sys=True)' $(ARGS)
+
+wheel: $(WHEEL)
+	@ls -l build/dist/*.whl
+
+clean:
+	rm -rf build dist out *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find extensor -name '*.so' -delete
+	find . -name __pycache__ -not -path './.venv*' -exec rm -rf {} +
+
+# --- how the targets get what they need
+
+define make-venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "extensor needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+			"Name another one: make PYTHON=python3.12"; exit 1; }
+	@echo "Creating $(1) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(1) || { \
+		echo "$(PYTHON) cannot create virtual environments (Debian and Ubuntu:" \
+			"apt-get install python3-venv)"; rm -rf $(1); exit 1; }
+endef
+
+$(VENV)/bin/python:
+	$(call make-venv,$(VENV))
+
+$(BENCH_VENV)/bin/python:
+	$(call make-venv,$(BENCH_VENV))
+
+# The wheel has a build folder of its own: what development builds leave in build/ stays out of it.
+$(WHEEL): $(SOURCES) | $(VENV)/bin/python
+	@echo "Building the wheel (CPU levels: $(LEVELS)); all levels take about three minutes"
+	@mkdir -p $(STAMPS) build/dist
+	@rm -f build/dist/*.whl $(STAMPS)/wheel-*
+	@printf '[build]\nbuild_base = build/wheel-$(LEVELS)\n' > build/wheel.cfg
+	@find build/wheel-$(LEVELS) \( -name '*.py' -o -name '*.pyi' \) -delete 2>/dev/null || true
+	@DIST_EXTRA_CONFIG=$(CURDIR)/build/wheel.cfg $(VENV)/bin/python -m pip wheel --quiet \
+		--disable-pip-version-check --no-deps --wheel-dir build/dist $(PIP_ARGS) .
+	@touch $@
+
+# install(python, extra): the wheel, and what the extra asks for
+define install
+	@echo "Installing the wheel and what '$(2)' needs into $(patsubst %/bin/python,%,$(1))"
+	@mkdir -p $(STAMPS)
+	@$(1) $(PIP) --force-reinstall --no-deps $(WHEEL_FILE)
+	@$(1) $(PIP) "$(WHEEL_FILE)[$(2)]"
+endef
+
+$(STAMPS)/test $(STAMPS)/demo: $(STAMPS)/%: $(WHEEL) | $(VENV)/bin/python
+	$(call install,$(VENV)/bin/python,$*)
+	@touch $@
+
+$(STAMPS)/bench: $(WHEEL) | $(BENCH_VENV)/bin/python
+	$(call install,$(BENCH_VENV)/bin/python,bench)
+	@touch $@
+
+$(STAMPS)/lint: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing the linters into $(VENV)"
+	@mkdir -p $(STAMPS)
+	@$(VENV)/bin/python -c '$(call EXTRA,lint)' > $(STAMPS)/lint.txt
+	@$(VENV)/bin/python $(PIP) numpy -r $(STAMPS)/lint.txt
+	@touch $@
