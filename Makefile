@@ -32,7 +32,7 @@ INSTALLED = import extensor, sys; sys.exit(None if extensor.__file__.startswith(
 .PHONY: demo test bench lint wheel clean help
 
 help:
-	@echo "make demo    fit a curve, with a progress bar and a plot in out/"
+	@echo "make demo    learn to read handwritten digits: progress bar, confusions, pictures in out/"
 	@echo "make test    build, install and test everything"
 	@echo "make lint    ruff, cython-lint, mypy"
 	@echo "make bench   compare with NumPy, PyTorch, JAX and numexpr"
@@ -41,7 +41,7 @@ help:
 
 demo: $(STAMPS)/demo
 	@mkdir -p build/run out
-	@cd build/run && ../../$(VENV)/bin/python ../../examples/curve_fit.py ../../out
+	@cd build/run && ../../$(VENV)/bin/python ../../examples/digits.py ../../out
 
 test: $(STAMPS)/test
 	@mkdir -p build/run

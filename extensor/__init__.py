@@ -35,8 +35,13 @@ from extensor import (
     creation,
     elementwise,
     gradcheck,
+    initializers,
+    losses,
     matrix,
+    optimizers,
+    parameters,
     reduction,
+    schedulers,
     shape,
     threads,
 )
@@ -49,8 +54,13 @@ from extensor.config import *
 from extensor.creation import *
 from extensor.elementwise import *
 from extensor.gradcheck import *
+from extensor.initializers import *
+from extensor.losses import *
 from extensor.matrix import *
+from extensor.optimizers import *
+from extensor.parameters import *
 from extensor.reduction import *
+from extensor.schedulers import *
 from extensor.shape import *
 from extensor.tensor import ExTensor, asarray, from_dlpack, tensor
 from extensor.threads import *
@@ -84,12 +94,17 @@ for _module in (
     creation,
     elementwise,
     gradcheck,
+    initializers,
+    losses,
     matrix,
+    optimizers,
+    parameters,
     reduction,
+    schedulers,
     shape,
     threads,
 ):
-    __all__ += _module.__all__
+    __all__ += [name for name in _module.__all__ if name not in __all__]  # tanh is in two
 
 _tensor.bind_operators(
     {

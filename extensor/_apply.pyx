@@ -7,7 +7,6 @@ dtype go straight to the block.
 
 import numpy as np
 
-cimport cython
 cimport numpy as cnp
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.string cimport memcpy, memset
@@ -873,7 +872,7 @@ cdef object quick_backward(
     cdef const void* data[MAX_INPUTS]
     cdef double values[8]
     cdef Py_ssize_t n
-    cdef int i, k, typenum, count = len(gradients)
+    cdef int i, typenum, count = len(gradients)
     cdef double cost = 0
     cdef Gradient gradient
     cdef Target target

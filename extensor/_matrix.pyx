@@ -361,7 +361,6 @@ cdef int pair_product(
     str function, tuple outs, list targets,
 ) except -1:
     cdef View vg, va, vb, vc
-    cdef cnp.ndarray place
     cdef list inputs = [g, a, b], places = [None, None]
     cdef int i, compute = typenum
     if compute == cnp.NPY_FLOAT16 and cnp.PyArray_NDIM(g) > 2:
@@ -505,7 +504,7 @@ cpdef object linear_backward(
 ):
     """The gradients g·weight, gᵀ·x and Σ g."""
     cdef cnp.ndarray x = operand(function, input, "x"), weight = operand(function, weights, "weight")
-    cdef cnp.ndarray g, one, place
+    cdef cnp.ndarray g, one
     cdef Py_ssize_t shape[MAX_AXES]
     cdef int typenum, ndim = cnp.PyArray_NDIM(x), axis, i, compute
     cdef View vg, vx, vw, vc

@@ -16,7 +16,7 @@ from extensor._apply cimport (
 )
 from extensor._kernels.types cimport MAX, MAX_AXES, MIN, SUM
 from extensor._memory cimport new_array
-from extensor._tensor cimport ExTensor, plain_array, wrap
+from extensor._tensor cimport plain_array, wrap
 
 from extensor import _cpu
 from extensor._apply import IDENTITY, shape_target

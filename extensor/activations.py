@@ -10,7 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from extensor import _cpu
-from extensor._apply import Gradient, Op, backward, call1, calln, empty_tensor
+from extensor._apply import (
+    Gradient,
+    Op,
+    backward,
+    call1,
+    calln,
+    check_needs,
+    check_outs,
+    empty_tensor,
+)
 from extensor._softmax import log_softmax, log_softmax_backward, softmax, softmax_backward
 from extensor._typing import ArrayLike, Out, Outs
 from extensor.elementwise import tanh, tanh_backward
@@ -59,6 +68,7 @@ def _prelu_integers(x: object, alpha: object, *, out: np.ndarray) -> None:
 _RELU = Op("relu", _blocks["relu"], "x", numpy=_relu_integers)
 # Integers become float64, as in any division or product with a Python float.
 _LEAKY_RELU = Op("leaky_relu", _blocks["leaky_relu"], "x", numpy=np.true_divide, float_only=True)
+_PRELU_NUMBER = Op("prelu", _blocks["leaky_relu"], "x", numpy=np.true_divide, float_only=True)
 _PRELU = Op("prelu", _blocks["prelu"], "x alpha", numpy=_prelu_integers)
 _SIGMOID = Op("sigmoid", _blocks["sigmoid"], "x", cost="math", float_only=True)
 _GELU = Op("gelu", _blocks["gelu"], "x", cost="math", float_only=True)
@@ -226,27 +236,25 @@ def _alpha_shape(
     function: str, shape: tuple[int, ...], alpha_shape: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The shape in which prelu's alpha broadcasts to x, or an error."""
-    if len(alpha_shape) == 0:
-        return ()
-    fits = True
     if all(size == 1 for size in alpha_shape):
         return ()
     if len(alpha_shape) == 1 and len(shape) >= 2:
         fits = alpha_shape[0] == shape[1]
-        wanted = f"({shape[1]},), one for each of axis 1"
-        alpha_shape = (*alpha_shape, *(1 for _ in shape[2:])) if fits else alpha_shape
+        result = (*alpha_shape, *(1 for _ in shape[2:]))
+        wanted = f"have shape ({shape[1]},), one slope for each of axis 1"
     else:
-        wanted = "what broadcasts to it"
         try:
             fits = np.broadcast_shapes(shape, alpha_shape) == shape
         except ValueError:
             fits = False
+        result = alpha_shape
+        wanted = "broadcast to the shape of x"
     if not fits:
         raise ValueError(
-            f"{function}: x has shape {shape} and alpha has shape {alpha_shape}; alpha must be of "
+            f"{function}: x has shape {shape} and alpha has shape {alpha_shape}; alpha must hold "
             f"one element or {wanted}"
         )
-    return alpha_shape
+    return result
 
 
 def prelu(x: ArrayLike, alpha: ArrayLike, *, out: Out = None) -> ExTensor:
@@ -270,12 +278,12 @@ def prelu(x: ArrayLike, alpha: ArrayLike, *, out: Out = None) -> ExTensor:
     ExTensor([[-0.5 , -0.25],
               [ 2.  ,  2.  ]], dtype=float32)
     """
-    if type(alpha) is not float:
-        shape = np.shape(as_array(x, "prelu", "x"))
+    if type(alpha) is float:
+        return call1(_PRELU_NUMBER, x, out, (alpha,))
+    if type(alpha) is not int and type(alpha) is not bool:
         slopes = as_array(alpha, "prelu", "alpha")
-        wanted = _alpha_shape("prelu", shape, slopes.shape)
-        if type(alpha) not in (int, bool):
-            alpha = slopes.reshape(wanted)
+        shape = as_array(x, "prelu", "x").shape
+        alpha = slopes.reshape(_alpha_shape("prelu", shape, slopes.shape))
     return calln(_PRELU, (x, alpha), out)
 
 
@@ -302,35 +310,32 @@ def prelu_backward(
     if type(alpha) in (float, int, bool):
         return backward(function, _PRELU_GRADS, grad_output, (x, alpha), names, None, needs, out)
     slopes = as_array(alpha, function, "alpha")
-    wanted = _alpha_shape(function, np.shape(as_array(x, function, "x")), slopes.shape)
-    if wanted == slopes.shape:
+    shape = _alpha_shape(function, as_array(x, function, "x").shape, slopes.shape)
+    if shape == slopes.shape:
         return backward(function, _PRELU_GRADS, grad_output, (x, slopes), names, None, needs, out)
-    # The gradient of alpha has alpha's own shape; it is computed in the shape that broadcasts.
-    gx, galpha = out if isinstance(out, (tuple, list)) and len(out) == 2 else (None, None)
-    if out is not None and gx is None and galpha is None and not isinstance(out, (tuple, list)):
-        raise TypeError(f"{function}: out must be a tuple of 2, one for each gradient")
-    needed = needs is None or (isinstance(needs, (tuple, list)) and len(needs) == 2 and needs[1])
-    if galpha is None and needed:
+    # The gradient of alpha is computed in the shape that broadcasts, into memory of alpha's shape.
+    saved = (x, slopes.reshape(shape))
+    wanted = check_needs(function, needs, 2)
+    grad_x, grad_alpha = (None, None) if out is None else check_outs(function, out, 2)
+    if wanted[1] and grad_alpha is None:
         dtype = slopes.dtype
         if dtype.kind != "f":
             dtype = as_array(grad_output, function, "grad_output").dtype
-        galpha = empty_tensor(function, slopes.shape, dtype)
-    seen = galpha
-    if isinstance(galpha, (ExTensor, np.ndarray)) and galpha.shape == slopes.shape:
-        seen = np.asarray(galpha).reshape(wanted)
+        grad_alpha = empty_tensor(function, slopes.shape, dtype)
+    seen = grad_alpha
+    if isinstance(grad_alpha, (ExTensor, np.ndarray)):
+        if grad_alpha.shape != slopes.shape:
+            raise ValueError(
+                f"{function}: out has shape {grad_alpha.shape}, the gradient of alpha has shape "
+                f"{slopes.shape}"
+            )
+        seen = np.asarray(grad_alpha).reshape(shape)
     results = backward(
-        function,
-        _PRELU_GRADS,
-        grad_output,
-        (x, slopes.reshape(wanted)),
-        names,
-        None,
-        needs,
-        (gx, seen),
+        function, _PRELU_GRADS, grad_output, saved, names, None, needs, (grad_x, seen)
     )
-    if results[1] is None:
+    if not wanted[1]:
         return results
-    return (results[0], galpha if isinstance(galpha, ExTensor) else asarray(galpha))
+    return (results[0], grad_alpha if isinstance(grad_alpha, ExTensor) else asarray(grad_alpha))
 
 
 # --- sigmoid ------------------------------------------------------------------------------------
@@ -392,9 +397,9 @@ def gelu(x: ArrayLike, approximate: bool = False, *, out: Out = None) -> ExTenso
     >>> ex.gelu(ex.tensor([-1.0, 0.0, 1.0])).numpy().round(4)
     array([-0.1587,  0.    ,  0.8413], dtype=float32)
     """
-    if approximate is False:
-        return call1(_GELU, x, out)
-    return call1(_GELU_TANH if _checked_form("gelu", approximate) else _GELU, x, out)
+    if type(approximate) is not bool:
+        approximate = _checked_form("gelu", approximate)
+    return call1(_GELU_TANH if approximate else _GELU, x, out)
 
 
 def gelu_backward(
@@ -408,9 +413,9 @@ def gelu_backward(
     >>> ex.gelu_backward(ex.tensor([1.0, 1.0]), ex.tensor([0.0, 1.0])).numpy().round(4)
     array([0.5   , 1.0833], dtype=float32)
     """
-    gradient = _GELU_GRAD
-    if approximate is not False and _checked_form("gelu_backward", approximate):
-        gradient = _GELU_TANH_GRAD
+    if type(approximate) is not bool:
+        approximate = _checked_form("gelu_backward", approximate)
+    gradient = _GELU_TANH_GRAD if approximate else _GELU_GRAD
     return backward("gelu_backward", gradient, grad_output, (x,), _X, None, None, out)
 
 

@@ -56,9 +56,9 @@ _DIVIDE = Op(
 )
 _POWER = Op("power", _blocks["power"], "a b", cost="libm", numpy=np.power)
 _FLOOR_DIVIDE = Op(
-    "floor_divide", _blocks["floor_divide"], "a b", cost="libm", numpy=np.floor_divide
+    "floor_divide", _blocks["floor_divide"], "a b", cost="math", numpy=np.floor_divide
 )
-_MODULO = Op("modulo", _blocks["modulo"], "a b", cost="libm", numpy=np.remainder)
+_MODULO = Op("modulo", _blocks["modulo"], "a b", cost="math", numpy=np.remainder)
 _NEGATIVE = Op("negative", _blocks["negative"], "a", numpy=np.negative)
 _RECIPROCAL = Op("reciprocal", _blocks["reciprocal"], "a", cost="divide", numpy=np.reciprocal)
 _MAXIMUM = Op("maximum", _blocks["maximum"], "a b", numpy=np.maximum)
@@ -77,7 +77,7 @@ _POWER_GRADS = (
     Gradient(_blocks["power_grad_a"], (0, 1, 2), "libm"),
     Gradient(_blocks["power_grad_b"], (0, 1, 2), "libm"),
 )
-_MODULO_GRADS = (IDENTITY, Gradient(_blocks["modulo_grad_b"], (0, 1, 2), "libm"))
+_MODULO_GRADS = (IDENTITY, Gradient(_blocks["modulo_grad_b"], (0, 1, 2), "math"))
 _RECIPROCAL_GRAD = (Gradient(_blocks["reciprocal_grad"], (0, 1)),)
 _MAXIMUM_GRADS = (
     Gradient(_blocks["maximum_grad"], (0, 1, 2)),

@@ -260,9 +260,10 @@ def sqrt_backward(
     >>> ex.sqrt_backward(ex.tensor([1.0, 1.0]), ex.tensor([2.0, 0.5]))
     ExTensor([0.25, 1.  ], dtype=float32)
     """
-    params = (check_eps("sqrt_backward", eps),)
+    if not (type(eps) is float and eps >= 0):
+        eps = check_eps("sqrt_backward", eps)
     return backward(
-        "sqrt_backward", _SQRT_GRAD, grad_output, (output,), _OUTPUT, None, None, out, params
+        "sqrt_backward", _SQRT_GRAD, grad_output, (output,), _OUTPUT, None, None, out, (eps,)
     )
 
 
@@ -351,8 +352,9 @@ def log_backward(
     >>> ex.log_backward(ex.tensor([1.0, 1.0]), ex.tensor([2.0, 0.0]))
     ExTensor([5.e-01, 1.e+10], dtype=float32)
     """
-    params = (check_eps("log_backward", eps),)
-    return backward("log_backward", _LOG_GRAD, grad_output, (x,), _X, None, None, out, params)
+    if not (type(eps) is float and eps >= 0):
+        eps = check_eps("log_backward", eps)
+    return backward("log_backward", _LOG_GRAD, grad_output, (x,), _X, None, None, out, (eps,))
 
 
 def log1p(x: ArrayLike, *, out: Out = None) -> ExTensor:
@@ -402,7 +404,9 @@ def log2_backward(
     >>> ex.log2_backward(ex.tensor([1.0]), ex.tensor([2.0])).numpy().round(4)
     array([0.7213], dtype=float32)
     """
-    params = (check_eps("log2_backward", eps), _INV_LN2)
+    if not (type(eps) is float and eps >= 0):
+        eps = check_eps("log2_backward", eps)
+    params = (eps, _INV_LN2)
     return backward("log2_backward", _LOG_BASE_GRAD, grad_output, (x,), _X, None, None, out, params)
 
 
@@ -429,7 +433,9 @@ def log10_backward(
     >>> ex.log10_backward(ex.tensor([1.0]), ex.tensor([2.0])).numpy().round(4)
     array([0.2171], dtype=float32)
     """
-    params = (check_eps("log10_backward", eps), _INV_LN10)
+    if not (type(eps) is float and eps >= 0):
+        eps = check_eps("log10_backward", eps)
+    params = (eps, _INV_LN10)
     return backward(
         "log10_backward", _LOG_BASE_GRAD, grad_output, (x,), _X, None, None, out, params
     )
@@ -542,6 +548,8 @@ _NUMBERS = (float, int, type(None))  # bounds that become parameters
 
 def _limits(function: str, low: float | None, high: float | None) -> tuple[float, float]:
     """Bounds that are Python numbers, as parameters of a block."""
+    if type(low) is float and type(high) is float:
+        return (low, high)
     try:
         return (-math.inf if low is None else float(low), math.inf if high is None else float(high))
     except OverflowError:

@@ -8,13 +8,18 @@ from libc.math cimport fmod, fmodf, log, logf, pow, powf
 
 from extensor._kernels.types cimport floating, pair
 
-cdef extern from "<math.h>" nogil:
-    float fabsf(float)
-    double fabs(double)
-    float floorf(float)
-    double floor(double)
-    float copysignf(float, float)
-    double copysign(double, double)
+cdef extern from "division.h" nogil:
+    int ex_quotient_is_rare_f32(float a, float b)
+    int ex_quotient_is_rare_f64(double a, double b)
+    float ex_fmod_f32(float a, float b)
+    double ex_fmod_f64(double a, double b)
+    float ex_modulo_f32(float rest, float b)
+    double ex_modulo_f64(double rest, double b)
+    float ex_floor_divide_f32(float a, float b, float rest)
+    double ex_floor_divide_f64(double a, double b, double rest)
+
+cdef enum:
+    PIECE = 512         # elements whose remainders are kept at a time
 
 
 # ---------------------------------------------------------------- the four operations
@@ -88,61 +93,59 @@ cdef void zero(const floating* x, floating* y, Py_ssize_t n, const double* p) no
 
 # ---------------------------------------------------------------- division with a floor
 
-cdef inline floating c_fmod(floating a, floating b) noexcept nogil:
-    return fmodf(a, b) if floating is float else fmod(a, b)
+cdef inline bint rare_quotient(floating a, floating b) noexcept nogil:
+    return ex_quotient_is_rare_f32(a, b) if floating is float else ex_quotient_is_rare_f64(a, b)
 
 
-cdef inline floating c_floor(floating a) noexcept nogil:
-    return floorf(a) if floating is float else floor(a)
-
-
-cdef inline floating c_copysign(floating a, floating b) noexcept nogil:
-    return copysignf(a, b) if floating is float else copysign(a, b)
-
-
-cdef inline floating c_modulo(floating a, floating b) noexcept nogil:
-    """a − b·⌊a/b⌋ with b's sign, from the exact remainder; NaN where b is 0."""
-    cdef floating rest = c_fmod(a, b)
-    if b == 0:
-        return rest
-    if rest == 0:
-        return c_copysign(<floating> 0, b)
-    return rest + b if (rest < 0) != (b < 0) and rest == rest else rest
-
-
-cdef inline floating c_floor_divide(floating a, floating b) noexcept nogil:
-    """⌊a/b⌋ of the exact quotient, as NumPy; a/b where b is 0."""
-    cdef floating rest, quotient, whole
-    if b == 0:
-        return a / b
-    rest = c_fmod(a, b)
-    quotient = (a - rest) / b
-    if rest != 0 and (rest < 0) != (b < 0):
-        quotient -= 1
-    if quotient == 0:
-        return c_copysign(<floating> 0, a / b)
-    whole = c_floor(quotient)
-    return whole + 1 if quotient - whole > <floating> 0.5 else whole
+cdef void remainders(const floating* a, const floating* b, floating* rest, Py_ssize_t n) noexcept nogil:
+    """fmod(a, b): a vectorised pass, and the C library's function where a quotient is rare."""
+    cdef Py_ssize_t i
+    cdef int rare = 0
+    for i in range(n):
+        rest[i] = ex_fmod_f32(a[i], b[i]) if floating is float else ex_fmod_f64(a[i], b[i])
+    for i in range(n):
+        rare |= rare_quotient(a[i], b[i])
+    if rare:
+        for i in range(n):
+            if rare_quotient(a[i], b[i]):
+                rest[i] = fmodf(a[i], b[i]) if floating is float else fmod(a[i], b[i])
 
 
 cdef void floor_divide(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = c_floor_divide(a[i], b[i])
+    cdef floating rest[PIECE]
+    cdef Py_ssize_t i, start = 0, size
+    while start < n:
+        size = min(PIECE, n - start)
+        remainders(a + start, b + start, rest, size)
+        for i in range(start, start + size):
+            y[i] = ex_floor_divide_f32(a[i], b[i], rest[i - start]) if floating is float else (
+                ex_floor_divide_f64(a[i], b[i], rest[i - start]))
+        start += size
 
 
 cdef void modulo(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = c_modulo(a[i], b[i])
+    cdef floating rest[PIECE]
+    cdef Py_ssize_t i, start = 0, size
+    while start < n:
+        size = min(PIECE, n - start)
+        remainders(a + start, b + start, rest, size)
+        for i in range(start, start + size):
+            y[i] = ex_modulo_f32(rest[i - start], b[i]) if floating is float else (
+                ex_modulo_f64(rest[i - start], b[i]))
+        start += size
 
 
 cdef void modulo_grad_b(
     const floating* g, const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = -g[i] * c_floor_divide(a[i], b[i])
+    cdef floating whole[PIECE]
+    cdef Py_ssize_t i, start = 0, size
+    while start < n:
+        size = min(PIECE, n - start)
+        floor_divide(a + start, b + start, whole, size, p)
+        for i in range(size):
+            y[start + i] = -g[start + i] * whole[i]
+        start += size
 
 
 # ---------------------------------------------------------------- power

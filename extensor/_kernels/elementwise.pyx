@@ -315,20 +315,26 @@ cdef void trunc(const floating* x, floating* y, Py_ssize_t n, const double* p) n
 # minimum(maximum(x, low), high), a NaN of any of the three going through. Two versions: the bounds
 # as parameters, which is the common case, and as operands.
 
-cdef inline floating clipped(floating x, floating low, floating high) noexcept nogil:
-    cdef floating y = low if (x < low) | (low != low) else x
-    return high if (y > high) | ((high != high) & (y == y)) else y
+cdef inline floating between(floating x, floating low, floating high) noexcept nogil:
+    """x within bounds that are no NaN; a NaN x stays."""
+    cdef floating y = low if x < low else x
+    return high if y > high else y
 
 
-cdef inline floating clipped_grad(floating g, floating x, floating low, floating high) noexcept nogil:
+cdef inline floating passed(floating g, floating x, floating low, floating high) noexcept nogil:
+    """g where x is within the bounds, which are inclusive; 0 where anything is NaN."""
     return g if (x >= low) & (x <= high) else <floating> 0
 
 
 cdef void clip(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
     cdef floating low = <floating> p[0], high = <floating> p[1]
     cdef Py_ssize_t i
+    if low != low or high != high:
+        for i in range(n):
+            y[i] = low + high
+        return
     for i in range(n):
-        y[i] = clipped(x[i], low, high)
+        y[i] = between(x[i], low, high)
 
 
 cdef void clip_grad(
@@ -337,15 +343,18 @@ cdef void clip_grad(
     cdef floating low = <floating> p[0], high = <floating> p[1]
     cdef Py_ssize_t i
     for i in range(n):
-        y[i] = clipped_grad(g[i], x[i], low, high)
+        y[i] = passed(g[i], x[i], low, high)
 
 
 cdef void clip_between(
     const floating* x, const floating* low, const floating* high, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
     cdef Py_ssize_t i
+    cdef floating bounds, inside
     for i in range(n):
-        y[i] = clipped(x[i], low[i], high[i])
+        bounds = low[i] + high[i]
+        inside = between(x[i], low[i], high[i])
+        y[i] = inside if (low[i] == low[i]) & (high[i] == high[i]) else bounds
 
 
 cdef void clip_between_grad(
@@ -354,7 +363,7 @@ cdef void clip_between_grad(
 ) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(n):
-        y[i] = clipped_grad(g[i], x[i], low[i], high[i])
+        y[i] = passed(g[i], x[i], low[i], high[i])
 
 
 # ---------------------------------------------------------------- bool results

@@ -639,35 +639,51 @@ EX_FUNC void EX_NAME(ex_pack)(const REAL *s, ptrdiff_t lane_stride, ptrdiff_t k_
             for (l = lanes; l < padded; l++) d[p * padded + l] = 0;
 }
 
-/* ---- one row times a matrix --------------------------------------------------------
- * acc[j] += sum over p of x[p * x_stride] * b[p * b_row + j], j < n, in the order of p.
- * Eight rows of B per pass: acc is read and written once for eight loads of B. */
-EX_FUNC void EX_NAME(ex_rows)(ptrdiff_t kc, ptrdiff_t n, const REAL *x, ptrdiff_t x_stride, const REAL *b,
-                              ptrdiff_t b_row, REAL *EX_RESTRICT acc) {
-    enum { STEPS = 8 };
+/* ---- a few rows times a matrix -------------------------------------------------------
+ * acc[i * acc_row + j] += sum over p of x[i * x_row + p * x_k] * b[p * b_row + j], j < n,
+ * in the order of p. B is read once, along its rows, as memory likes it; eight (four) of
+ * its rows per pass, so that acc is read and written once for eight (four) multiply-adds. */
+EX_INLINE void EX_NAME(ex_thin)(const int rows, const int steps, ptrdiff_t kc, ptrdiff_t n, const REAL *x, ptrdiff_t x_row,
+                                ptrdiff_t x_k, const REAL *b, ptrdiff_t b_row, REAL *EX_RESTRICT acc, ptrdiff_t acc_row) {
     ptrdiff_t p = 0, j;
-    for (; p + STEPS <= kc; p += STEPS, b += STEPS * b_row) {
-        VEC xs[STEPS];
+    for (; p + steps <= kc; p += steps, b += steps * b_row) {
+        REAL xs[8 * 8];
         EX_UNROLL
-        for (int q = 0; q < STEPS; q++) xs[q] = SPLAT(x[(p + q) * x_stride]);
-        for (j = 0; j + W <= n; j += W) {
-            VEC v = LOAD(acc + j);
+        for (int i = 0; i < rows; i++) {
             EX_UNROLL
-            for (int q = 0; q < STEPS; q++) v = FMA(xs[q], LOAD(b + q * b_row + j), v);
-            STORE(acc + j, v);
+            for (int q = 0; q < steps; q++) xs[i * steps + q] = x[i * x_row + (p + q) * x_k];
         }
-        if (j < n) {
-            VEC v = LOAD_PART(acc + j, n - j);
+        for (j = 0; j < n; j += W) {
+            const ptrdiff_t left = n - j;
+            VEC part[8];
             EX_UNROLL
-            for (int q = 0; q < STEPS; q++) v = FMA(xs[q], LOAD_PART(b + q * b_row + j, n - j), v);
-            STORE_PART(acc + j, v, n - j);
+            for (int q = 0; q < steps; q++) part[q] = left >= W ? LOAD(b + q * b_row + j) : LOAD_PART(b + q * b_row + j, left);
+            EX_UNROLL
+            for (int i = 0; i < rows; i++) { /* acc has whole vectors */
+                VEC v = LOAD(acc + i * acc_row + j);
+                EX_UNROLL
+                for (int q = 0; q < steps; q++) v = FMA(SPLAT(xs[i * steps + q]), part[q], v);
+                STORE(acc + i * acc_row + j, v);
+            }
         }
     }
-    for (; p < kc; p++, b += b_row) {
-        VEC v = SPLAT(x[p * x_stride]);
-        for (j = 0; j + W <= n; j += W) STORE(acc + j, FMA(v, LOAD(b + j), LOAD(acc + j)));
-        if (j < n) STORE_PART(acc + j, FMA(v, LOAD_PART(b + j, n - j), LOAD_PART(acc + j, n - j)), n - j);
-    }
+    for (; p < kc; p++, b += b_row)
+        for (j = 0; j < n; j += W) {
+            VEC v = n - j >= W ? LOAD(b + j) : LOAD_PART(b + j, n - j);
+            for (int i = 0; i < rows; i++) {
+                REAL *q = acc + i * acc_row + j;
+                STORE(q, FMA(SPLAT(x[i * x_row + p * x_k]), v, LOAD(q)));
+            }
+        }
+}
+
+/* rows: 1 ... 8 */
+EX_FUNC void EX_NAME(ex_rows)(ptrdiff_t rows, ptrdiff_t kc, ptrdiff_t n, const REAL *x, ptrdiff_t x_row, ptrdiff_t x_k,
+                              const REAL *b, ptrdiff_t b_row, REAL *acc, ptrdiff_t acc_row) {
+#define CASE(rows, steps) \
+    case rows: EX_NAME(ex_thin)(rows, steps, kc, n, x, x_row, x_k, b, b_row, acc, acc_row); break;
+    switch (rows) { CASE(1, 8) CASE(2, 8) CASE(3, 4) CASE(4, 4) CASE(5, 4) CASE(6, 4) CASE(7, 4) CASE(8, 4) }
+#undef CASE
 }
 
 /* ---- rows times a vector ------------------------------------------------------------

@@ -8,7 +8,8 @@ back, or -1 when there is no memory for the packing buffers (C is then unchanged
 
 Paths, chosen by shape and strides alone, never by the number of threads:
 
-row     m = 1 (or n = 1, turned around): streams the matrix once
+rows    m = 1 (or n = 1, turned around), and few rows times a large matrix: streams
+        the matrix once, along its rows
 outer   k = 1: streams the result once
 tiles   everything else: a task computes one tile of one product over the whole of k.
         A and B are read where they lie or packed, whichever is faster.
@@ -73,10 +74,10 @@ cdef extern from "gemm.h" nogil:
                      Py_ssize_t padded, Py_ssize_t kc, double* d)
     void ex_pack_f16(const uint16_t* s, Py_ssize_t lane_stride, Py_ssize_t k_stride, Py_ssize_t lanes,
                      Py_ssize_t padded, Py_ssize_t kc, float* d)
-    void ex_rows_f32(Py_ssize_t kc, Py_ssize_t n, const float* x, Py_ssize_t x_stride, const float* b,
-                     Py_ssize_t b_row, float* acc)
-    void ex_rows_f64(Py_ssize_t kc, Py_ssize_t n, const double* x, Py_ssize_t x_stride, const double* b,
-                     Py_ssize_t b_row, double* acc)
+    void ex_rows_f32(Py_ssize_t rows, Py_ssize_t kc, Py_ssize_t n, const float* x, Py_ssize_t x_row, Py_ssize_t x_k,
+                     const float* b, Py_ssize_t b_row, float* acc, Py_ssize_t acc_row)
+    void ex_rows_f64(Py_ssize_t rows, Py_ssize_t kc, Py_ssize_t n, const double* x, Py_ssize_t x_row, Py_ssize_t x_k,
+                     const double* b, Py_ssize_t b_row, double* acc, Py_ssize_t acc_row)
     void ex_dots_f32(Py_ssize_t count, Py_ssize_t kc, const float* x, const float* b, Py_ssize_t b_col, float* out)
     void ex_dots_f64(Py_ssize_t count, Py_ssize_t kc, const double* x, const double* b, Py_ssize_t b_col, double* out)
     void ex_outer_f32(Py_ssize_t n, float x, const float* b, float* c, int fresh, const float* bias)
@@ -94,6 +95,11 @@ cdef enum:
     # Columns of one task of the row path (accumulators on the stack), and the number
     # of x values that are copied when x is strided.
     ROW_COLUMNS = 1024
+    ROW_SUMS = 4096
+    # From here on 5 to 8 rows stream B instead of tiling it. Float32 GF on one core, streamed / tiled:
+    # 2x256x256 134 / 87, 2x2048x2048 83 / 25, 4x64x64 147 / 206, 4x256x256 260 / 252,
+    # 4x1024x1024 186 / 81, 8x512x512 277 / 274, 8x2048x2048 180 / 141.
+    FEW_ROWS_BYTES = 1048576
     DOT_STEPS = 2048
     # Work from which a second thread pays: multiply-adds per lane of a vector (about 6
     # microseconds of one core; opening a region costs 2 to 3), and bytes streamed.
@@ -371,34 +377,32 @@ cdef int tiles(Plan* p, const floating* x) noexcept nogil:
     return 0
 
 
-# ---- one row times a matrix ------------------------------------------------------------
+# ---- a few rows times a matrix -----------------------------------------------------------
 cdef void row_task(const Plan* p, Py_ssize_t batch, Py_ssize_t j0, Py_ssize_t n, const floating* _) noexcept nogil:
-    """C[0, j0:j0+n] of one batch, n <= ROW_COLUMNS."""
-    cdef floating[ROW_COLUMNS] acc
+    """C[:, j0:j0+n] of one batch; m * n <= ROW_SUMS with n rounded up to whole vectors."""
+    cdef floating[ROW_SUMS] acc
     cdef floating[DOT_STEPS] copied
     cdef floating[ROW_COLUMNS] part
-    cdef Py_ssize_t s, j, q, block, k0, kc
-    cdef Offset at, more
+    cdef Py_ssize_t width = parts(n, lanes(_)) * lanes(_), s, i, j, q, block, k0, kc
+    cdef Offset at = offset(&p.kept, batch), more
     cdef const floating* x
     cdef const floating* b
     cdef const floating* bias = <const floating*>p.bias
-    cdef floating* c
+    cdef floating* c = <floating*>p.c + at.c + j0 * p.c_col
     cdef floating value
-    at = offset(&p.kept, batch)
-    c = <floating*>p.c + at.c + j0 * p.c_col
-    for j in range(n):
-        acc[j] = 0
+    for i in range(p.m * width):
+        acc[i] = 0
     for s in range(p.summed.size):
         more = offset(&p.summed, s)
         x = <const floating*>p.a + at.a + more.a
         b = <const floating*>p.b + at.b + more.b + j0 * p.b_col
-        if p.b_col == 1 and not p.b_row == 1:
+        if p.b_col == 1 and (p.m > 1 or p.b_row != 1):
             if floating is float:
-                ex_rows_f32(p.k, n, x, p.a_col, b, p.b_row, acc)
+                ex_rows_f32(p.m, p.k, n, x, p.a_row, p.a_col, b, p.b_row, acc, width)
             else:
-                ex_rows_f64(p.k, n, x, p.a_col, b, p.b_row, acc)
+                ex_rows_f64(p.m, p.k, n, x, p.a_row, p.a_col, b, p.b_row, acc, width)
             continue
-        for block in range(parts(p.k, DOT_STEPS)):
+        for block in range(parts(p.k, DOT_STEPS)):  # one row, columns of B contiguous
             k0 = block * DOT_STEPS
             kc = smaller(DOT_STEPS, p.k - k0)
             if p.a_col != 1:
@@ -410,21 +414,23 @@ cdef void row_task(const Plan* p, Py_ssize_t batch, Py_ssize_t j0, Py_ssize_t n,
                 ex_dots_f64(n, kc, x + k0 if p.a_col == 1 else copied, b + k0, p.b_col, part)
             for j in range(n):
                 acc[j] = acc[j] + part[j]
-    for j in range(n):
-        value = acc[j]
-        if p.accumulate:
-            value = c[j * p.c_col] + value
-        if bias != NULL:
-            value = value + bias[(j0 + j) * p.bias_col]
-        c[j * p.c_col] = value
+    for i in range(p.m):
+        for j in range(n):
+            value = acc[i * width + j]
+            if p.accumulate:
+                value = c[i * p.c_row + j * p.c_col] + value
+            if bias != NULL:
+                value = value + bias[(j0 + j) * p.bias_col]
+            c[i * p.c_row + j * p.c_col] = value
 
 
-cdef int rows_times(const Plan* p, const floating* x) noexcept nogil:
-    cdef Py_ssize_t pieces = parts(p.n, ROW_COLUMNS), t
+cdef int few_rows(const Plan* p, const floating* x) noexcept nogil:
+    cdef Py_ssize_t w = lanes(x), pieces = parts(p.n, smaller(ROW_COLUMNS, ROW_SUMS // p.m // w * w)), more, t
     cdef double work = <double>p.k * p.n * p.summed.size * p.kept.size
     cdef int threads = p.threads if work * sizeof(floating) >= PARALLEL_BYTES else 1
     if threads > 1 and pieces * p.kept.size < 2 * threads:
-        pieces = smaller(parts(p.n, 64), parts(2 * threads, p.kept.size))
+        more = smaller(parts(p.n, 64), parts(2 * threads, p.kept.size))
+        pieces = more if more > pieces else pieces
     if threads == 1 or pieces * p.kept.size == 1:
         for t in range(pieces * p.kept.size):
             row_task(p, t // pieces, cut(p.n, pieces, t % pieces),
@@ -566,7 +572,11 @@ cdef int gemm(const ex_gemm_job* job, const floating* x, bint half) noexcept nog
         if p.k == 1 and p.summed.size == 1 and p.b_col == 1 and p.c_col == 1 and (p.bias == NULL or p.bias_col == 1):
             return outer(&p, x)
         if p.m == 1 and (p.b_col == 1 or p.b_row == 1):
-            return rows_times(&p, x)
+            return few_rows(&p, x)
+        size = p.k * p.n
+        if p.b_col == 1 and p.n >= 64 and (
+                p.m <= 2 or p.m <= 4 and size >= 16384 or p.m <= 8 and size * p.item >= FEW_ROWS_BYTES):
+            return few_rows(&p, x)
     choose(&p, x)
     return tiles(&p, x)
 

@@ -8,7 +8,7 @@ are, with the loop over the columns innermost, so that nothing is transposed.
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, sqrt, sqrtf
 
-from extensor._kernels.joining cimport DEPTH, RUN, join, long_join, neutral, tile_join
+from extensor._kernels.joining cimport DEPTH, RUN, join, long_join, tile_join
 from extensor._kernels.types cimport MAX, MIN, SUM, floating, pair
 
 cdef extern from "vecmath.h" nogil:
