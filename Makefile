@@ -22,8 +22,8 @@ SOURCES := setup.py pyproject.toml README.md LICENSE \
 	$(shell find extensor -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' \
 		-o -name '*.h' -o -name 'py.typed')
 PIP = -m pip install --quiet --disable-pip-version-check $(PIP_ARGS)
-# The requirements of one of pyproject.toml's extras.
-EXTRA = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$(1)"], sep="\n")
+# Prints a list of requirements in pyproject.toml, one a line.
+READ = import tomllib; project = tomllib.load(open("pyproject.toml", "rb")); print(*project$(1), sep="\n")
 WHEEL_FILE = $$(ls $(CURDIR)/build/dist/*.whl)
 # Refuses to go on with another extensor than the installed one.
 INSTALLED = import extensor, sys; sys.exit(None if extensor.__file__.startswith(sys.prefix) else f"{extensor.__file__} is not the installed extensor")
@@ -84,15 +84,24 @@ $(VENV)/bin/python:
 $(BENCH_VENV)/bin/python:
 	$(call make-venv,$(BENCH_VENV))
 
+# The build's tools stay in the virtual environment: in a fresh one every time (build isolation),
+# NumPy's headers would be new every time and nothing could be kept from one build to the next.
+$(STAMPS)/tools: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing the tools of the build into $(VENV)"
+	@mkdir -p $(STAMPS)
+	@$(VENV)/bin/python -c '$(call READ,["build-system"]["requires"])' > $(STAMPS)/tools.txt
+	@$(VENV)/bin/python $(PIP) wheel -r $(STAMPS)/tools.txt
+	@touch $@
+
 # The wheel has a build folder of its own: what development builds leave in build/ stays out of it.
-$(WHEEL): $(SOURCES) | $(VENV)/bin/python
+$(WHEEL): $(SOURCES) $(STAMPS)/tools
 	@echo "Building the wheel (CPU levels: $(LEVELS)); all levels take about three minutes"
 	@mkdir -p $(STAMPS) build/dist
 	@rm -f build/dist/*.whl $(STAMPS)/wheel-*
 	@printf '[build]\nbuild_base = build/wheel-$(LEVELS)\n' > build/wheel.cfg
 	@find build/wheel-$(LEVELS) \( -name '*.py' -o -name '*.pyi' \) -delete 2>/dev/null || true
 	@DIST_EXTRA_CONFIG=$(CURDIR)/build/wheel.cfg $(VENV)/bin/python -m pip wheel --quiet \
-		--disable-pip-version-check --no-deps --wheel-dir build/dist $(PIP_ARGS) .
+		--disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/dist $(PIP_ARGS) .
 	@touch $@
 
 # install(python, extra): the wheel, and what the extra asks for
@@ -114,6 +123,6 @@ $(STAMPS)/bench: $(WHEEL) | $(BENCH_VENV)/bin/python
 $(STAMPS)/lint: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing the linters into $(VENV)"
 	@mkdir -p $(STAMPS)
-	@$(VENV)/bin/python -c '$(call EXTRA,lint)' > $(STAMPS)/lint.txt
+	@$(VENV)/bin/python -c '$(call READ,["project"]["optional-dependencies"]["lint"])' > $(STAMPS)/lint.txt
 	@$(VENV)/bin/python $(PIP) numpy -r $(STAMPS)/lint.txt
 	@touch $@

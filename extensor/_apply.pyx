@@ -30,6 +30,7 @@ cdef extern from "threads.h" nogil:
     int ex_default_threads
     int ex_own_threads
     int ex_last_team
+    int ex_widest_team
 
 # Starting a team of two costs about 1 µs when the cores are free and the team is awake, 5 µs and
 # more when not; work of less than 15 µs on one core is not worth it (measured on two AVX-512
@@ -98,13 +99,23 @@ cdef int team_for(double nanoseconds) noexcept nogil:
 
 
 cdef void note_team(int team) noexcept nogil:
-    global ex_last_team
+    global ex_last_team, ex_widest_team
     ex_last_team = team
+    if team > ex_widest_team:
+        ex_widest_team = team
 
 
 def last_team() -> int:
     """How many threads took part in this Python thread's last call."""
     return ex_last_team
+
+
+def widest_team() -> int:
+    """The most threads that took part in anything since the last question."""
+    global ex_widest_team
+    team = ex_widest_team
+    ex_widest_team = 0
+    return team
 
 
 def current_threads() -> int:
@@ -577,7 +588,11 @@ cdef object integers(Op op, list items, object out, int ndim, Py_ssize_t* shape,
 
 
 cdef bint simple(cnp.ndarray a) noexcept:
-    return cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_CARRAY_RO) and cnp.PyArray_ISNOTSWAPPED(a)
+    """An array of our dtypes that lies in memory as a C array does."""
+    cdef int typenum = cnp.PyArray_TYPE(a)
+    return (
+        (typenum <= cnp.NPY_DOUBLE or typenum == cnp.NPY_FLOAT16)
+        and cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_CARRAY_RO) and cnp.PyArray_ISNOTSWAPPED(a))
 
 
 cdef inline bint same_shape(cnp.ndarray a, cnp.ndarray b) noexcept:

@@ -11,7 +11,7 @@ cimport numpy as cnp
 from libc.math cimport INFINITY
 
 from extensor._apply cimport (
-    APART, as_result, bare, checked_out, converted, is_float, note_team, overlap, pointer,
+    APART, Gradient, as_result, bare, checked_out, converted, is_float, map_into, note_team, overlap, pointer,
     reduce_into, shape_of, simple, team_for, upstream,
 )
 from extensor._kernels.types cimport MAX_AXES, SUM
@@ -42,6 +42,7 @@ cdef extern from "gemm.h" nogil:
 ctypedef int (*Gemm)(const ex_gemm_job*) noexcept nogil
 
 _kernels = _cpu.kernels("matrix")
+cdef Gradient _multiply = Gradient(_cpu.kernels("arithmetic")["multiply"], (0, 1))
 cdef Gemm gemm_f32 = <Gemm> pointer(_kernels["gemm_f32"])
 cdef Gemm gemm_f64 = <Gemm> pointer(_kernels["gemm_f64"])
 cdef Gemm gemm_f16 = <Gemm> pointer(_kernels["gemm_f16"])
@@ -153,7 +154,6 @@ cdef int product(str function, View* a, View* b, View* c, const void* bias, int 
     job.batch_shape, job.a_batch, job.b_batch, job.c_batch = a.shape, a.strides, b.strides, c.strides
     job.accumulate = 0
     job.threads = team_for(INFINITY)
-    note_team(job.threads)
     if flops > NOGIL_FLOPS:
         with nogil:
             status = gemm(&job)
@@ -161,6 +161,7 @@ cdef int product(str function, View* a, View* b, View* c, const void* bias, int 
         status = gemm(&job)
     if status < 0:
         raise MemoryError(f"{function}: no memory for the packing buffers")
+    note_team(status)
     return 0
 
 
@@ -412,9 +413,17 @@ cpdef object outer(str function, object x, object z, object out=None):
     if cnp.PyArray_NDIM(a) != 1 or cnp.PyArray_NDIM(b) != 1:
         raise ValueError(
             f"{function}: a and b must have one axis each, got shapes {shape_of(a)} and {shape_of(b)}")
-    if not is_float(common(a, b)):
+    cdef int typenum = common(a, b)
+    if not is_float(typenum):
         return matmul(function, a.reshape(-1, 1).astype(np.result_type(a, b), copy=False), b.reshape(1, -1), out)
-    return matmul(function, a.reshape(-1, 1), b.reshape(1, -1), out)
+    cdef Py_ssize_t shape[2]
+    shape[0], shape[1] = cnp.PyArray_DIM(a, 0), cnp.PyArray_DIM(b, 0)
+    cdef cnp.ndarray target = place_for(function, out, 2, shape, typenum)
+    cdef cnp.ndarray place = work_place(out, target, typenum, [a, b] if out is not None else [])
+    # element by element: a sum that starts at 0 would turn -0.0 into 0.0
+    map_into(function, _multiply, [converted(a, typenum).reshape(-1, 1), converted(b, typenum)], place, ())
+    deliver(place, target)
+    return as_result(out, target)
 
 
 cpdef object outer_backward(

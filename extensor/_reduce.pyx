@@ -51,6 +51,8 @@ cdef Gradient _log_softmax_grad = Gradient(_rows["log_softmax_grad"], (0, 1, 2),
 # Nanoseconds an element on one core, float32, for the decision to use threads.
 cdef double SOFTMAX_NS = 0.3
 cdef double PASS_NS = 0.15
+# One slice of this much work goes through the drivers, whose cuts depend on its size alone.
+cdef double ONE_SLICE_NS = 15000.0
 
 
 # ---------------------------------------------------------------- axes
@@ -315,8 +317,9 @@ cdef int team_of(Slices s, double cost) noexcept:
 
 
 cdef bint one_slice(Slices s, double cost) noexcept:
-    """Too few slices to share out among the threads, yet work enough for them."""
-    return s.outer * ((s.inner + 127) // 128) < 2 and team_for(cost * s.n * s.inner) > 1
+    """Too few slices to share out among threads, yet work enough for several; one thread goes the
+    same way, for the same bits."""
+    return s.outer * ((s.inner + 127) // 128) < 2 and cost * s.n * s.inner > ONE_SLICE_NS
 
 
 cdef cnp.ndarray slice_place(object out, cnp.ndarray target, Slices s, int typenum, list inputs):

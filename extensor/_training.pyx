@@ -21,6 +21,7 @@ from extensor._kernels.training cimport (
     RULE_VALUES, STORED_F16, STORED_F32, STORED_F64, CrossEntropy, CrossEntropyDriver, LossDriver,
     LossJob, NormDriver, Update, UpdateDriver,
 )
+from extensor._kernels.types cimport Block2
 from extensor._memory cimport new_array
 from extensor._tensor cimport ExTensor, aligned_copy, plain_array
 
@@ -40,6 +41,7 @@ cdef NormDriver run_norm = <NormDriver> pointer(_optimizers["norm"])
 
 cdef double NOGIL_NS = 2000.0
 cdef enum:
+    SMALL = 4096            # elements that go straight to the block, without a driver
     FEW = 32                # tensors whose list needs no memory of its own
 
 
@@ -120,8 +122,8 @@ cdef double scalar_upstream(str function, object grad_output, int* typenum) exce
     """grad_output of a reduced loss, a 0-d float."""
     cdef cnp.ndarray g
     if type(grad_output) is float:
-        typenum[0] = cnp.NPY_FLOAT
-        return <float> (<double> grad_output)
+        typenum[0] = cnp.NPY_FLOAT      # weak: it matters only beside integers
+        return grad_output
     g = upstream(function, grad_output)
     if cnp.PyArray_NDIM(g) != 0:
         raise ValueError(
@@ -212,12 +214,21 @@ cpdef object loss(
     cdef list arrays = []
     cdef Reduction how = reduction_of(rule.name, reduction)
     cdef int typenum = loss_operands(rule.name, rule, predictions, targets, arrays)
-    cdef cnp.ndarray x = arrays[0], t
+    cdef cnp.ndarray x = arrays[0], t, target
     cdef int i, wide = typenum == cnp.NPY_DOUBLE
     for i in range(len(params)):
         values[i] = params[i]
     if how == NONE and rule.check[0] == NULL:
-        return calln(rule.op, (x, arrays[1]), out, params)
+        t = arrays[1]
+        if (out is None and typenum != cnp.NPY_FLOAT16 and cnp.PyArray_SIZE(x) <= SMALL
+                and is_plain(x) and is_plain(t)):
+            target = new_array(cnp.PyArray_NDIM(x), <Py_ssize_t*> cnp.PyArray_DIMS(x), typenum)
+            (<Block2> rule.forward[wide])(
+                cnp.PyArray_DATA(x), cnp.PyArray_DATA(t), cnp.PyArray_DATA(target),
+                cnp.PyArray_SIZE(x), values)
+            note_team(1)
+            return as_result(None, target)
+        return calln(rule.op, (x, t), out, params)
     x = contiguous(x, typenum)
     t = contiguous(arrays[1], typenum)
     job.block = rule.forward[wide]

@@ -54,7 +54,7 @@ _MULTIPLY = Op("multiply", _blocks["multiply"], "a b", numpy=np.multiply)
 _DIVIDE = Op(
     "divide", _blocks["divide"], "a b", cost="divide", numpy=np.true_divide, float_only=True
 )
-_POWER = Op("power", _blocks["power"], "a b", cost="libm", numpy=np.power)
+_POWER = Op("power", _blocks["power"], "a b", cost="heavy", numpy=np.power)
 _FLOOR_DIVIDE = Op(
     "floor_divide", _blocks["floor_divide"], "a b", cost="math", numpy=np.floor_divide
 )
@@ -74,8 +74,8 @@ _DIVIDE_GRADS = (
     Gradient(_blocks["divide_grad_b"], (0, 1, 2), "divide"),
 )
 _POWER_GRADS = (
-    Gradient(_blocks["power_grad_a"], (0, 1, 2), "libm"),
-    Gradient(_blocks["power_grad_b"], (0, 1, 2), "libm"),
+    Gradient(_blocks["power_grad_a"], (0, 1, 2), "heavy"),
+    Gradient(_blocks["power_grad_b"], (0, 1, 2), "heavy"),
 )
 _MODULO_GRADS = (IDENTITY, Gradient(_blocks["modulo_grad_b"], (0, 1, 2), "math"))
 _RECIPROCAL_GRAD = (Gradient(_blocks["reciprocal_grad"], (0, 1)),)

@@ -25,7 +25,8 @@ static volatile int ex_forked = 0;
 static int ex_default_threads = 1;               /* what the runtime gives a thread nobody touched */
 static EX_THREAD_LOCAL int ex_own_threads = 0;   /* num_threads(); 0 = not set */
 static EX_THREAD_LOCAL int ex_expected = 0;      /* the runtime's count as we left it */
-static EX_THREAD_LOCAL int ex_last_team = 0;
+static EX_THREAD_LOCAL int ex_last_team = 0;     /* threads of the last piece of work, and the */
+static EX_THREAD_LOCAL int ex_widest_team = 0;   /* most since somebody asked */
 
 /* The runtime cannot start a team in the child of a fork: it would hang. */
 static int ex_threads(void) {

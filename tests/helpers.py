@@ -20,11 +20,15 @@ BAD_INPUTS = {
 }
 
 
-def threads_used() -> int:
-    """Threads of the last parallel region of the library (1 where it computed serially)."""
+def threads_used(widest: bool = False) -> int:
+    """Threads of the last parallel region of the library (1 where it computed serially).
+
+    ``widest``: the most threads of any region since the last time this was asked, for functions
+    that end with a few numbers for each slice.
+    """
     from extensor import _apply
 
-    return int(_apply.last_team())
+    return int(_apply.widest_team() if widest else _apply.last_team())
 
 
 def cpu_level() -> tuple[str, list[str]]:

@@ -348,3 +348,148 @@ def softplus(x: Array) -> Array:
 
 def softplus_terms(g: Array, x: Array) -> tuple[Array, ...]:
     return (g * sigmoid(x),)
+
+
+# --- reductions: along axes, and gradients as such (no terms to sum) ------------------------------
+
+
+def _axes(axis: object, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    return tuple(i % ndim for i in (axis if isinstance(axis, tuple) else (axis,)))
+
+
+def kept_shape(shape: tuple[int, ...], axis: object = None) -> tuple[int, ...]:
+    """The shape of a reduction with keepdims."""
+    axes = _axes(axis, len(shape))
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
+
+
+def count(shape: tuple[int, ...], axis: object = None) -> int:
+    """How many elements a slice has."""
+    return int(np.prod([shape[i] for i in _axes(axis, len(shape))], initial=1))
+
+
+def keep(value: Array, shape: tuple[int, ...], axis: object = None) -> Array:
+    """A value of each slice, given with or without the kept axes, with them."""
+    return np.reshape(value, kept_shape(shape, axis))
+
+
+def _squeezed(value: Array, x: Array, axis: object, keepdims: bool) -> Array:
+    return value if keepdims else np.squeeze(value, axis=_axes(axis, np.ndim(x)))
+
+
+def mean(x: Array, axis: object = None, keepdims: bool = False) -> Array:
+    return np.true_divide(np.sum(x, axis=axis, keepdims=keepdims), count(np.shape(x), axis))
+
+
+def variance(x: Array, axis: object = None, keepdims: bool = False, ddof: float = 0) -> Array:
+    deviations = x - mean(x, axis, True)
+    freedom = np.longdouble(max(count(np.shape(x), axis) - ddof, 0))
+    return np.sum(deviations * deviations, axis=axis, keepdims=keepdims) / freedom
+
+
+def std(x: Array, axis: object = None, keepdims: bool = False, ddof: float = 0) -> Array:
+    return np.sqrt(variance(x, axis, keepdims, ddof))
+
+
+def top(x: Array, axis: object = None) -> Array:
+    """The maximum with the axes kept; of nothing -inf."""
+    return np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+
+
+def logsumexp(x: Array, axis: object = None, keepdims: bool = False) -> Array:
+    shift = top(x, axis)
+    shift = np.where(np.isinf(shift), 0, shift)
+    total = shift + np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True))
+    return _squeezed(total, x, axis, keepdims)
+
+
+def softmax(x: Array, axis: object = -1) -> Array:
+    powers = np.exp(x - top(x, axis))
+    return powers / np.sum(powers, axis=axis, keepdims=True)
+
+
+def log_softmax(x: Array, axis: object = -1) -> Array:
+    shifted = x - top(x, axis)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
+
+
+def sum_terms(g: Array, shape: tuple[int, ...], axis: object = None) -> tuple[Array, ...]:
+    return (np.broadcast_to(keep(g, shape, axis), shape),)
+
+
+def mean_terms(g: Array, shape: tuple[int, ...], axis: object = None) -> tuple[Array, ...]:
+    return (np.broadcast_to(keep(g, shape, axis) / g.dtype.type(count(shape, axis)), shape),)
+
+
+def max_terms(g: Array, x: Array, axis: object = None) -> tuple[Array, ...]:
+    """Equal shares to the largest; to the NaNs where there are any."""
+    best = np.max(x, axis=axis, keepdims=True) if x.size else np.zeros(kept_shape(x.shape, axis))
+    winners = (x == best) | (np.isnan(x) & np.isnan(best))
+    shares = keep(g, x.shape, axis) / np.sum(winners, axis=axis, keepdims=True)
+    return (np.where(winners, shares, 0),)
+
+
+def min_terms(g: Array, x: Array, axis: object = None) -> tuple[Array, ...]:
+    return max_terms(g, -x, axis)
+
+
+def variance_terms(g: Array, x: Array, axis: object = None, ddof: float = 0) -> tuple[Array, ...]:
+    freedom = x.dtype.type(max(count(x.shape, axis) - ddof, 0))
+    return (2 * keep(g, x.shape, axis) * (x - mean(x, axis, True)) / freedom,)
+
+
+def std_terms(
+    g: Array, x: Array, output: Array, axis: object = None, ddof: float = 0, eps: float = 1e-10
+) -> tuple[Array, ...]:
+    root = keep(output, x.shape, axis)
+    slope = np.where(2 * root < eps, 1 / x.dtype.type(eps), 1 / (2 * root))
+    (by_variance,) = variance_terms(g, x, axis, ddof)
+    return (np.where(root == 0, 0, slope * by_variance),)
+
+
+def logsumexp_terms(g: Array, x: Array, output: Array, axis: object = None) -> tuple[Array, ...]:
+    return (keep(g, x.shape, axis) * np.exp(x - keep(output, x.shape, axis)),)
+
+
+def softmax_terms(g: Array, output: Array, axis: object = -1) -> tuple[Array, ...]:
+    return (output * (g - np.sum(g * output, axis=axis, keepdims=True)),)
+
+
+def log_softmax_terms(g: Array, output: Array, axis: object = -1) -> tuple[Array, ...]:
+    return (g - np.exp(output) * np.sum(g, axis=axis, keepdims=True),)
+
+
+# --- matrix products ------------------------------------------------------------------------------
+
+
+def matmul_terms(g: Array, a: Array, b: Array) -> tuple[Array, ...]:
+    """Vectors become a row and a column; batches that an operand lacks are summed."""
+    left = a[None, :] if a.ndim == 1 else a
+    right = b[:, None] if b.ndim == 1 else b
+    if b.ndim == 1:
+        g = np.expand_dims(g, -1)
+    if a.ndim == 1:
+        g = np.expand_dims(g, -2)
+    by_left = unbroadcast(np.matmul(g, np.swapaxes(right, -1, -2)), left.shape)
+    by_right = unbroadcast(np.matmul(np.swapaxes(left, -1, -2), g), right.shape)
+    return by_left.reshape(a.shape), by_right.reshape(b.shape)
+
+
+def outer_terms(g: Array, a: Array, b: Array) -> tuple[Array, ...]:
+    return np.matmul(g, b), np.matmul(a, g)
+
+
+def linear(x: Array, weight: Array, bias: Array) -> Array:
+    return np.matmul(x, weight.T) + bias
+
+
+def linear_terms(g: Array, x: Array, weight: Array) -> tuple[Array, ...]:
+    n = int(np.prod(g.shape[:-1]))
+    rows, inputs = g.reshape(n, weight.shape[0]), x.reshape(n, weight.shape[1])
+    return np.matmul(g, weight), np.matmul(rows.T, inputs), np.sum(rows, axis=0)
+
+
+def transpose_terms(g: Array, axes: tuple[int, ...] | None = None) -> tuple[Array, ...]:
+    return (np.transpose(g, None if axes is None else np.argsort(np.array(axes) % g.ndim)),)

@@ -53,7 +53,8 @@ def binary(p: Array, y: Array, eps: float = 1e-7) -> Array:
 
 
 def binary_gradient(g: Array, p: Array, y: Array, eps: float = 1e-7) -> Array:
-    return g * ((1 - y) / np.maximum(1 - p, eps) - y / np.maximum(p, eps))
+    with np.errstate(all="ignore"):
+        return g * (product(1 - y, 1 / np.maximum(1 - p, eps)) - product(y, 1 / np.maximum(p, eps)))
 
 
 def binary_logits(x: Array, y: Array) -> Array:

@@ -66,7 +66,7 @@ def test_values(arguments: Any) -> None:
     checks.check_values(*arguments)
 
 
-@over("special values", ROWS)
+@over("special values", [row for row in ROWS if row.elementwise or row.category == "reduction"])
 def test_special_values(arguments: Any) -> None:
     checks.check_special_values(*arguments)
 
@@ -94,6 +94,11 @@ def test_gradients(arguments: Any) -> None:
 @over("gradient values", GRADIENT_ROWS, cases_and_blocks, FLOATS)
 def test_gradient_values(arguments: Any) -> None:
     checks.check_gradient_values(*arguments)
+
+
+@over("kept axes", [row for row in GRADIENT_ROWS if row.grad_shapes], cases)
+def test_gradient_values_with_kept_axes(arguments: Any) -> None:
+    checks.check_kept_axes(*arguments)
 
 
 @over("gradient dtypes", [row for row in GRADIENT_ROWS if row.arity > 1])

@@ -11,6 +11,11 @@ import pytest
 from helpers import cpu_level
 
 IN_USE, AVAILABLE = cpu_level()
+FILES = ("test_generic.py", "test_reduction.py", "test_matrix.py")
+KEYWORDS = (
+    *("values", "gradients", "edge", "independence"),
+    *("sums", "softmax", "variance", "ties", "sizes", "bound", "nan_and_inf"),
+)
 
 
 @pytest.mark.parametrize("level", AVAILABLE)
@@ -28,8 +33,8 @@ def test_level(level: str) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
-            str(Path(__file__).with_name("test_generic.py")),
-            *("-k", "(values or gradients or edge or independence) and not summed"),
+            *(str(Path(__file__).with_name(name)) for name in FILES),
+            *("-k", f"({' or '.join(KEYWORDS)}) and not summed"),
         ],
         env=env,
         capture_output=True,

@@ -285,6 +285,19 @@ def test_dtypes_of_losses() -> None:
         assert got.dtype == g.dtype
 
 
+def test_a_python_number_is_a_weak_grad_output() -> None:
+    x = np.array([[0.3, -0.7]])
+    for got, wanted in (
+        (ex.mean_squared_error_backward(0.1, x, 0 * x, reduction="sum"), 0.1 * 2 * x),
+        (
+            ex.cross_entropy_backward(0.1, x, [0], reduction="sum"),
+            ex.cross_entropy_backward(np.array([0.1]), x, [0]),
+        ),
+    ):
+        assert got.dtype == np.float64
+        np.testing.assert_allclose(got, wanted, rtol=1e-15)
+
+
 def test_half_sums_overflow_only_at_the_end() -> None:
     p, t = np.full(3000, 200, np.float16), np.zeros(3000, np.float16)
     assert ex.mean_squared_error(p, t, reduction="mean").item() == np.float16(40000)

@@ -43,7 +43,7 @@ def test_row(row: Op) -> None:
     assert row.edges, "a row without edge points"
     assert all(len(case.shapes) == row.arity for case in row.cases)
     assert all(len(reason) > 10 for reason in row.without.values())
-    points = np.array([_all_numbers(edge.inputs) for edge in row.edges if _floating(edge)])
+    points = np.concatenate([_all_numbers(edge.inputs) for edge in row.edges if _floating(edge)])
     for found in (np.isnan(points), np.isinf(points), points == 0):
         assert found.any()
 
@@ -53,7 +53,7 @@ def _floating(edge: Edge) -> bool:
 
 
 def _all_numbers(inputs: Any) -> Any:
-    return [float(resolve(value, np.float64)) for value in inputs]
+    return np.concatenate([np.ravel(resolve(value, np.float64)) for value in inputs])
 
 
 EDGES = [
@@ -80,7 +80,7 @@ def test_numbers_of_the_table_agree_with_the_reference(row: Op, edge: Edge) -> N
             wide = [x.astype(np.longdouble) if x.dtype.kind == "f" else x for x in inputs]
             output = row.reference(*wide, **row.of_forward(edge.kwargs))
             saved = row.save(tuple(wide), output)
-            g = np.asarray(edge.g, np.longdouble)
+            g = np.full(np.shape(output), edge.g, np.longdouble)
             terms = row.terms(g, *saved, **row.of_backward(edge.kwargs))
             for wanted, term in zip(edge.grads, terms, strict=True):
                 _agree(wanted, term, dtype)
@@ -90,6 +90,7 @@ def _agree(wanted: Any, found: Any, dtype: str) -> None:
     if isinstance(wanted, str) and wanted == EITHER_ZERO:
         assert (np.asarray(found) == 0).all()
         return
+    dtype = str(np.asarray(found).dtype) if dtype[0] != "f" else dtype
     expected = resolve(wanted, np.asarray(found).dtype if dtype[0] != "f" else dtype)
     if np.asarray(found).dtype.kind != "f":
         assert np.array_equal(found, expected)

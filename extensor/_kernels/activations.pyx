@@ -88,7 +88,7 @@ cdef void sigmoid_grad(
 ) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(n):
-        y[i] = g[i] * (out[i] * (1 - out[i]))
+        y[i] = g[i] * (out[i] * (<floating> 1 - out[i]))
 
 
 # ---------------------------------------------------------------- smooth functions

@@ -4,8 +4,10 @@ Every block is one loop over contiguous memory that the compiler vectorises. A g
 computes the gradient of one operand from grad_output ``g`` and the saved operands ``a`` and ``b``.
 """
 
-from libc.math cimport fmod, fmodf, log, logf, pow, powf
+from libc.math cimport INFINITY, fmod, fmodf
+from libc.string cimport memcpy
 
+from extensor._kernels cimport vecmath as vm
 from extensor._kernels.types cimport floating, pair
 
 cdef extern from "division.h" nogil:
@@ -19,7 +21,7 @@ cdef extern from "division.h" nogil:
     double ex_floor_divide_f64(double a, double b, double rest)
 
 cdef enum:
-    PIECE = 512         # elements whose remainders are kept at a time
+    PIECE = 512         # elements of one step where a block works in several passes
 
 
 # ---------------------------------------------------------------- the four operations
@@ -150,32 +152,88 @@ cdef void modulo_grad_b(
 
 # ---------------------------------------------------------------- power
 
-cdef inline floating c_power(floating a, floating b) noexcept nogil:
-    return powf(a, b) if floating is float else pow(a, b)
+# Loops that do one thing each: with the selections in the same loop, power would not vectorise.
+
+cdef void powers(const floating* a, const floating* b, floating* y, Py_ssize_t n) noexcept nogil:
+    """a^b; by multiplication where the exponent is 1, 2, 3 or −1, whatever its neighbours are."""
+    cdef floating one = 1
+    cdef Py_ssize_t i, others = 0
+    cdef floating e = b[0], r
+    for i in range(n):
+        others += b[i] != e
+    if others == 0 and (e == 1 or e == 2 or e == 3 or e == -1):
+        for i in range(n):
+            y[i] = a[i]
+    else:
+        for i in range(n):
+            y[i] = vm.power(a[i], b[i])
+    for i in range(n):
+        r = y[i]
+        r = a[i] if b[i] == 1 else r
+        r = a[i] * a[i] if b[i] == 2 else r
+        r = a[i] * a[i] * a[i] if b[i] == 3 else r
+        y[i] = one / a[i] if b[i] == -1 else r
 
 
 cdef void power(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = c_power(a[i], b[i])
+    cdef floating result[PIECE]     # y may be a or b
+    cdef Py_ssize_t start = 0, size
+    while start < n:
+        size = min(PIECE, n - start)
+        powers(a + start, b + start, result, size)
+        memcpy(y + start, result, size * sizeof(floating))
+        start += size
 
 
 cdef void power_grad_a(
     const floating* g, const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = 0 if b[i] == 0 else g[i] * (b[i] * c_power(a[i], b[i] - 1))
+    """g·b·a^(b−1). The exponent b−1 is rounded; what it lost, times ln a, mends the power."""
+    cdef floating less[PIECE]
+    cdef floating lost[PIECE]
+    cdef floating slope[PIECE]
+    cdef floating result[PIECE]
+    cdef floating one = 1, back, size_of_a
+    cdef Py_ssize_t i, k, start = 0, size
+    cdef int rounded
+    while start < n:
+        size = min(PIECE, n - start)
+        rounded = 0
+        for i in range(size):
+            less[i] = b[start + i] - one
+            back = less[i] + one
+            lost[i] = (b[start + i] - back) + ((back - less[i]) - one)
+            lost[i] = lost[i] if lost[i] == lost[i] else <floating> 0       # an infinite exponent
+            rounded |= lost[i] != 0
+        powers(a + start, less, result, size)
+        if rounded:
+            for i in range(size):
+                size_of_a = a[start + i] if a[start + i] > 0 else -a[start + i]
+                slope[i] = vm.log(size_of_a)
+            for i in range(size):       # ln a is infinite at 0 and inf: nothing to mend there
+                back = result[i] + result[i] * (lost[i] * slope[i])
+                result[i] = back if (lost[i] != 0) & (slope[i] > -INFINITY) & (slope[i] < INFINITY) else result[i]
+        for i in range(size):
+            k = start + i
+            y[k] = <floating> 0 if b[k] == 0 else g[k] * (b[k] * result[i])
+        start += size
 
 
 cdef void power_grad_b(
     const floating* g, const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef floating slope
-    for i in range(n):
-        slope = logf(a[i]) if floating is float else log(a[i])      # NaN where a < 0
-        y[i] = 0 if (a[i] == 0) & (b[i] >= 0) else g[i] * (c_power(a[i], b[i]) * slope)
+    cdef floating slope[PIECE]
+    cdef floating result[PIECE]
+    cdef Py_ssize_t i, k, start = 0, size
+    while start < n:
+        size = min(PIECE, n - start)
+        for i in range(size):
+            slope[i] = vm.log(a[start + i])     # NaN where a < 0
+        powers(a + start, b + start, result, size)
+        for i in range(size):
+            k = start + i
+            y[k] = <floating> 0 if (a[k] == 0) & (b[k] >= 0) else g[k] * (result[i] * slope[i])
+        start += size
 
 
 # ---------------------------------------------------------------- selection

@@ -18,7 +18,7 @@ from libc.string cimport memcpy
 
 from extensor._kernels.joining cimport DEPTH, join, neutral, tile_join, tree_join
 from extensor._kernels.types cimport (
-    MAX_INPUTS, Call, Job, Operand, call_block, export, floating,
+    MAX_INPUTS, SUM, Call, Job, Operand, call_block, export, floating, pair,
 )
 
 
@@ -83,6 +83,16 @@ cdef void gather_words(
             value = (<const word*> (source + r * row_stride))[0]
             for c in range(cols):
                 to[r * cols + c] = value
+    elif col_stride == 2 * <Py_ssize_t> sizeof(word):       # every other element
+        for r in range(rows):
+            row = source + r * row_stride
+            for c in range(cols):
+                to[r * cols + c] = (<const word*> row)[2 * c]
+    elif col_stride == -<Py_ssize_t> sizeof(word):          # reversed
+        for r in range(rows):
+            row = source + r * row_stride
+            for c in range(cols):
+                to[r * cols + c] = (<const word*> row)[-c]
     elif rows > 1 and row_stride * row_stride < col_stride * col_stride:
         for c in range(cols):
             row = source + c * col_stride
@@ -629,8 +639,38 @@ cdef int run_reduce_f64(Job* job) noexcept nogil:
     return reduce_job[double](job, NULL)
 
 
+# ---------------------------------------------------------------- the sum of a contiguous array
+
+cdef floating tree_sum(const floating* x, Py_ssize_t n, Py_ssize_t i, int level) noexcept nogil:
+    """Node i of a level of the tree that reduce_job builds over an array's tiles, without its scratch.
+
+    Level 0 has the tiles; each further level half as many nodes, i and i + half joined.
+    """
+    cdef Py_ssize_t tiles = (n + TILE - 1) // TILE, nodes, half
+    cdef floating total
+    if level == 0:
+        return tile_join(x + i * TILE, min(TILE, n - i * TILE), SUM)
+    nodes = (tiles + (<Py_ssize_t> 1 << (level - 1)) - 1) >> (level - 1)
+    half = (nodes + 1) // 2
+    total = tree_sum[floating](x, n, i, level - 1)
+    if half + i < nodes:
+        total = join(total, tree_sum[floating](x, n, half + i, level - 1), SUM)
+    return total
+
+
+cdef floating sum_flat(const floating* x, Py_ssize_t n) noexcept nogil:
+    """The sum of n contiguous values on the caller's thread, with the bits of a reduction."""
+    cdef int level = 0
+    if n <= 0:
+        return 0
+    while (<Py_ssize_t> TILE << level) < n:
+        level += 1
+    return tree_sum[floating](x, n, 0, level)
+
+
 EXPORTS = {
     "map": export(<void*> run_map),
     "reduce_f32": export(<void*> run_reduce_f32),
     "reduce_f64": export(<void*> run_reduce_f64),
+    "sum": pair(<void*> sum_flat[float], <void*> sum_flat[double]),
 }

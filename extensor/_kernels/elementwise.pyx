@@ -2,7 +2,8 @@
 
 Every block is one loop over contiguous memory that the compiler vectorises: no branches, no calls
 that are not inlined. A gradient block gets grad_output ``g`` first, then the saved operand. The
-mathematics is in ``vecmath.h``.
+mathematics is in ``vecmath.h``. Numbers in an expression are cast to ``floating``, or variables:
+a bare ``1 - x`` is computed in double.
 """
 
 from libc.string cimport memcpy
@@ -157,13 +158,13 @@ cdef void log_base_grad(
     # on the way; g/4/x is, where g is not subnormal, and g/x is where it is.
     cdef floating eps = <floating> p[0], factor = <floating> p[1]
     cdef floating smallest = <floating> (1e-36 if floating is float else 1e-306)
-    cdef floating before, after
+    cdef floating larger = 4 * factor, before, after
     cdef bint usual
     cdef Py_ssize_t i
     for i in range(n):
         usual = (g[i] > smallest) | (g[i] < -smallest)
         before = <floating> 0.25 if usual else <floating> 1
-        after = 4 * factor if usual else factor
+        after = larger if usual else factor
         y[i] = g[i] * before / guarded(x[i], eps) * after
 
 
@@ -266,9 +267,10 @@ cdef void tanh_grad(
     const floating* g, const floating* out, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
     # (1 − y)(1 + y): 1 − y² loses half its digits near ±1.
+    cdef floating one = 1
     cdef Py_ssize_t i
     for i in range(n):
-        y[i] = g[i] * ((1 - out[i]) * (1 + out[i]))
+        y[i] = g[i] * ((one - out[i]) * (one + out[i]))
 
 
 cdef void erf(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:

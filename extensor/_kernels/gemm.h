@@ -93,7 +93,7 @@ typedef struct {
  *   16 bytes, no FMA, 16 registers [71 / 36]   4 x 3:  54 / 30.1   6 x 2:  51 / 29.9   4 x 2:  47 / 29.2
  * KC: each pass over C costs a read and a write of C, and B's panel (KC x NR) may leave
  * the first-level cache without loss. 1024 cubed, one core, float32, AVX-512:
- * KC 192: 261, 256: 266, 512: 268, 1024: 273 GF. */
+ * KC 256: 257, 384: 262, 512: 268, 1024: 272 GF. */
 #if EX_VECTOR_BYTES == 64
 #define EX_MR_F32 12
 #define EX_NV_F32 2
@@ -643,8 +643,23 @@ EX_FUNC void EX_NAME(ex_pack)(const REAL *s, ptrdiff_t lane_stride, ptrdiff_t k_
  * acc[i * acc_row + j] += sum over p of x[i * x_row + p * x_k] * b[p * b_row + j], j < n,
  * in the order of p. B is read once, along its rows, as memory likes it; eight (four) of
  * its rows per pass, so that acc is read and written once for eight (four) multiply-adds. */
-EX_INLINE void EX_NAME(ex_thin)(const int rows, const int steps, ptrdiff_t kc, ptrdiff_t n, const REAL *x, ptrdiff_t x_row,
-                                ptrdiff_t x_k, const REAL *b, ptrdiff_t b_row, REAL *EX_RESTRICT acc, ptrdiff_t acc_row) {
+EX_INLINE void EX_NAME(ex_thin_step)(const int rows, const int steps, const REAL *xs, const REAL *b, ptrdiff_t b_row,
+                                     REAL *acc, ptrdiff_t acc_row, const int whole, ptrdiff_t left) {
+    VEC part[8];
+    EX_UNROLL
+    for (int q = 0; q < steps; q++) part[q] = whole ? LOAD(b + q * b_row) : LOAD_PART(b + q * b_row, left);
+    EX_UNROLL
+    for (int i = 0; i < rows; i++) { /* acc has whole vectors */
+        VEC v = LOAD(acc + i * acc_row);
+        EX_UNROLL
+        for (int q = 0; q < steps; q++) v = FMA(SPLAT(xs[i * steps + q]), part[q], v);
+        STORE(acc + i * acc_row, v);
+    }
+}
+
+EX_INLINE void EX_NAME(ex_thin)(const int rows, const int steps, ptrdiff_t kc, ptrdiff_t n, const REAL *x,
+                                ptrdiff_t x_row, ptrdiff_t x_k, const REAL *b, ptrdiff_t b_row,
+                                REAL *EX_RESTRICT acc, ptrdiff_t acc_row) {
     ptrdiff_t p = 0, j;
     for (; p + steps <= kc; p += steps, b += steps * b_row) {
         REAL xs[8 * 8];
@@ -653,28 +668,16 @@ EX_INLINE void EX_NAME(ex_thin)(const int rows, const int steps, ptrdiff_t kc, p
             EX_UNROLL
             for (int q = 0; q < steps; q++) xs[i * steps + q] = x[i * x_row + (p + q) * x_k];
         }
-        for (j = 0; j < n; j += W) {
-            const ptrdiff_t left = n - j;
-            VEC part[8];
-            EX_UNROLL
-            for (int q = 0; q < steps; q++) part[q] = left >= W ? LOAD(b + q * b_row + j) : LOAD_PART(b + q * b_row + j, left);
-            EX_UNROLL
-            for (int i = 0; i < rows; i++) { /* acc has whole vectors */
-                VEC v = LOAD(acc + i * acc_row + j);
-                EX_UNROLL
-                for (int q = 0; q < steps; q++) v = FMA(SPLAT(xs[i * steps + q]), part[q], v);
-                STORE(acc + i * acc_row + j, v);
-            }
-        }
+        for (j = 0; j + W <= n; j += W) EX_NAME(ex_thin_step)(rows, steps, xs, b + j, b_row, acc + j, acc_row, 1, 0);
+        if (j < n) EX_NAME(ex_thin_step)(rows, steps, xs, b + j, b_row, acc + j, acc_row, 0, n - j);
     }
-    for (; p < kc; p++, b += b_row)
-        for (j = 0; j < n; j += W) {
-            VEC v = n - j >= W ? LOAD(b + j) : LOAD_PART(b + j, n - j);
-            for (int i = 0; i < rows; i++) {
-                REAL *q = acc + i * acc_row + j;
-                STORE(q, FMA(SPLAT(x[i * x_row + p * x_k]), v, LOAD(q)));
-            }
-        }
+    for (; p < kc; p++, b += b_row) {
+        REAL xs[8];
+        EX_UNROLL
+        for (int i = 0; i < rows; i++) xs[i] = x[i * x_row + p * x_k];
+        for (j = 0; j + W <= n; j += W) EX_NAME(ex_thin_step)(rows, 1, xs, b + j, b_row, acc + j, acc_row, 1, 0);
+        if (j < n) EX_NAME(ex_thin_step)(rows, 1, xs, b + j, b_row, acc + j, acc_row, 0, n - j);
+    }
 }
 
 /* rows: 1 ... 8 */

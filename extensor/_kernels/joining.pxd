@@ -60,6 +60,40 @@ cdef inline floating tree_join(floating* x, Py_ssize_t n, Py_ssize_t vector, int
     return x[0]
 
 
+cdef inline floating extreme_lanes(
+    const floating* x, Py_ssize_t n, floating* lane, int how,
+) noexcept nogil:
+    """The extreme of at least LANES elements: plain comparisons, which the CPU has an instruction
+    for. They lose a NaN, but the sum of the elements is NaN then: the exact way decides."""
+    cdef floating probe[LANES]
+    cdef Py_ssize_t i, start = LANES
+    cdef int width = LANES
+    for i in range(LANES):
+        lane[i] = x[i]
+        probe[i] = x[i]
+    while start + LANES <= n:
+        if how == MAX:
+            for i in range(LANES):
+                lane[i] = x[start + i] if x[start + i] > lane[i] else lane[i]
+                probe[i] += x[start + i]
+        else:
+            for i in range(LANES):
+                lane[i] = x[start + i] if x[start + i] < lane[i] else lane[i]
+                probe[i] += x[start + i]
+        start += LANES
+    for i in range(n - start):
+        lane[i] = join(lane[i], x[start + i], how)
+        probe[i] += x[start + i]
+    while width > 1:
+        width //= 2
+        for i in range(width):
+            lane[i] = join(lane[i], lane[i + width], how)
+            probe[i] += probe[i + width]
+    if probe[0] == probe[0]:
+        return lane[0]
+    return lane_join(x, n, lane, LANES, how)
+
+
 cdef inline floating tile_join(const floating* x, Py_ssize_t n, int how) noexcept nogil:
     """Join one tile of contiguous values."""
     cdef floating lane[LANES]
@@ -73,6 +107,8 @@ cdef inline floating tile_join(const floating* x, Py_ssize_t n, int how) noexcep
         return total
     if n <= DEPTH * 16:
         return lane_join(x, n, lane, 16, how)
+    if how != SUM:
+        return extreme_lanes(x, n, lane, how)
     while start < n:
         part[parts] = lane_join(x + start, min(n - start, DEPTH * LANES), lane, LANES, how)
         parts += 1

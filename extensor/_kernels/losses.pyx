@@ -87,24 +87,24 @@ cdef void smooth_l1(
     const floating* x, const floating* t, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
     # ½d·(d/β), not ½d²/β: d² overflows where the loss does not. β = 0 never takes that branch.
-    cdef floating beta = <floating> p[0], d, a
+    cdef floating beta = <floating> p[0], inverse = <floating> 1 / <floating> p[0], d, a
     cdef Py_ssize_t i
     for i in range(n):
         d = x[i] - t[i]
         a = d if d > 0 else -d
-        y[i] = (<floating> 0.5) * a * (a / beta) if a < beta else a - (<floating> 0.5) * beta
+        y[i] = (<floating> 0.5) * a * (a * inverse) if a < beta else a - (<floating> 0.5) * beta
 
 
 cdef void smooth_l1_grad(
     const floating* g, const floating* x, const floating* t, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    cdef floating beta = <floating> p[0], d, slope
+    # d/β, cut at ±1; β = 0 gives ±∞ before the cut.
+    cdef floating inverse = <floating> 1 / <floating> p[0], d, slope
     cdef Py_ssize_t i
     for i in range(n):
         d = x[i] - t[i]
-        slope = d / beta
-        slope = slope if (d < beta) & (d > -beta) else (<floating> 1 if d > 0 else <floating> -1)
-        slope = slope if d == d else d
+        slope = d * inverse
+        slope = <floating> 1 if slope > 1 else (<floating> -1 if slope < -1 else slope)
         y[i] = <floating> 0 if d == 0 else g[i] * slope
 
 
@@ -460,7 +460,7 @@ cdef void tile_item(const CrossEntropy* job, Py_ssize_t r, Py_ssize_t n, floatin
 
 
 cdef floating row_top(const floating* x, Py_ssize_t n) noexcept nogil:
-    """The largest value of a row of TILE or more, NaN left out, 0 where it is not finite."""
+    """The largest value of a row of TILE or more; 0 where it is not finite."""
     cdef floating lane[TILE]
     cdef Py_ssize_t i, start = TILE
     for i in range(TILE):
@@ -470,66 +470,136 @@ cdef floating row_top(const floating* x, Py_ssize_t n) noexcept nogil:
         for i in range(TILE):
             lane[i] = x[start + i] if x[start + i] > lane[i] else lane[i]
         start += TILE
-    for i in range(1, TILE):
-        lane[0] = lane[i] if not (lane[i] <= lane[0]) else lane[0]
+    start = TILE
+    while start > 1:
+        start //= 2
+        for i in range(start):
+            lane[i] = lane[i] if lane[i] > lane[i + start] else lane[i + start]
     return finite_or_zero(lane[0])
 
 
-cdef void row_item(const CrossEntropy* job, Py_ssize_t r, floating* loss) noexcept nogil:
-    """Many classes side by side: one result."""
-    cdef floating chunk[CHUNK]
-    cdef Py_ssize_t classes = job.classes, start = 0, n, i
-    cdef const floating* x = <const floating*> job.x + r * classes
-    cdef const floating* t = NULL
-    cdef floating* y = NULL
-    cdef floating top, total = 0, lost = 0, mass = 0, lost_mass = 0, logarithm, g, special = 0
-    if job.ids != NULL and is_ignored(job, r):
-        loss[0] = 0
-        if job.backward:
-            y = <floating*> job.y + r * classes
-            for i in range(classes):
-                y[i] = 0
-        return
-    top = row_top(x, classes)
-    if job.weights != NULL:
-        t = <const floating*> job.weights + r * classes
+cdef inline Py_ssize_t exponentials(
+    const floating* x, Py_ssize_t n, floating top, floating* to,
+) noexcept nogil:
+    """exp(x − top), with zeros up to a multiple of 16, the number returned; ``to`` has 16 more.
+
+    Whole vectors only: the last one overlaps the one before.
+    """
+    cdef Py_ssize_t i, k, start = n // 16 * 16
+    for i in range(n // 16):
+        for k in range(16):
+            to[16 * i + k] = c_exp(x[16 * i + k] - top)
+    if start == n:
+        return n
+    if n > 16:
+        for k in range(16):
+            to[n - 16 + k] = c_exp(x[n - 16 + k] - top)
+    else:
+        for k in range(n):
+            to[k] = c_exp(x[k] - top)
+    for k in range(16):
+        to[n + k] = 0
+    return start + 16
+
+
+cdef floating row_sum(
+    const floating* x, Py_ssize_t classes, floating top, floating* chunk,
+) noexcept nogil:
+    """Σ exp(x − top) of a row; the exponentials of its last chunk are left in ``chunk``."""
+    cdef floating total = 0, lost = 0
+    cdef Py_ssize_t start = 0, n
+    while start < classes:
+        n = exponentials(x + start, min(classes - start, CHUNK), top, chunk)
+        add_to(&total, &lost, tile_join(<const floating*> chunk, n, SUM))
+        start += CHUNK
+    return total
+
+
+cdef floating row_mass(const floating* t, Py_ssize_t classes) noexcept nogil:
+    """The sum of a row's weights."""
+    cdef floating total = 0, lost = 0
+    cdef Py_ssize_t start = 0
+    while start < classes:
+        add_to(&total, &lost, tile_join(t + start, min(classes - start, CHUNK), SUM))
+        start += CHUNK
+    return total
+
+
+cdef floating weighted_row(
+    const floating* x, const floating* t, Py_ssize_t classes, floating top, floating logarithm,
+    floating* chunk,
+) noexcept nogil:
+    """Σ t·(logsumexp(x) − x) of a row, terms of weight 0 left out."""
+    cdef floating total = 0, lost = 0
+    cdef Py_ssize_t start = 0, n, i
     while start < classes:
         n = min(classes - start, CHUNK)
         for i in range(n):
-            chunk[i] = c_exp(x[start + i] - top)
+            chunk[i] = t[start + i] * (logarithm + (top - x[start + i]))
+            chunk[i] = <floating> 0 if t[start + i] == 0 else chunk[i]
         add_to(&total, &lost, tile_join(<const floating*> chunk, n, SUM))
-        if job.backward and t != NULL:
-            add_to(&mass, &lost_mass, tile_join(t + start, n, SUM))
         start += CHUNK
-    if not job.backward:
-        logarithm = c_log(total)
-        if t == NULL:
-            loss[0] = logarithm + (top - x[job.ids[r]])
-            return
-        total = 0
-        lost = 0
-        start = 0
-        while start < classes:
-            n = min(classes - start, CHUNK)
-            for i in range(n):
-                chunk[i] = t[start + i] * (logarithm + (top - x[start + i]))
-                chunk[i] = <floating> 0 if t[start + i] == 0 else chunk[i]
-            add_to(&total, &lost, tile_join(<const floating*> chunk, n, SUM))
-            start += CHUNK
-        loss[0] = total
+    return total
+
+
+cdef void row_losses(
+    const CrossEntropy* job, Py_ssize_t r, Py_ssize_t n, floating* loss,
+) noexcept nogil:
+    """Many classes side by side: n results."""
+    cdef floating chunk[CHUNK + 16]
+    cdef floating top[ROWS]
+    cdef Py_ssize_t classes = job.classes, i
+    cdef const floating* x = <const floating*> job.x + r * classes
+    for i in range(n):
+        top[i] = row_top(x + i * classes, classes)
+    for i in range(n):
+        loss[i] = row_sum(x + i * classes, classes, top[i], chunk)
+    for i in range(n):
+        loss[i] = c_log(loss[i])
+    for i in range(n):
+        if job.weights != NULL:
+            loss[i] = weighted_row(
+                x + i * classes, <const floating*> job.weights + (r + i) * classes, classes,
+                top[i], loss[i], chunk)
+        elif is_ignored(job, r + i):
+            loss[i] = 0
+        else:       # top − x first: exact where the two are close
+            loss[i] = loss[i] + (top[i] - x[i * classes + job.ids[r + i]])
+
+
+cdef void row_gradient(const CrossEntropy* job, Py_ssize_t r, floating* unused) noexcept nogil:
+    """Many classes side by side: the gradient of one result; y may be x or the weights."""
+    cdef floating chunk[CHUNK + 16]
+    cdef Py_ssize_t classes = job.classes, start = 0, n, i
+    cdef const floating* x = <const floating*> job.x + r * classes
+    cdef const floating* t = NULL
+    cdef floating* y = <floating*> job.y + r * classes
+    cdef floating top, factor, g = upstream[floating](job, r, NULL), special = 0
+    if job.weights != NULL:
+        t = <const floating*> job.weights + r * classes
+    elif is_ignored(job, r):
+        for i in range(classes):
+            y[i] = 0
         return
-    y = <floating*> job.y + r * classes
-    g = upstream[floating](job, r, NULL)
-    total = inverse(total)
-    if t == NULL:
-        special = g * (c_exp(x[job.ids[r]] - top) * total - 1)
-        for i in range(classes):
-            y[i] = g * (c_exp(x[i] - top) * total)
-        y[job.ids[r]] = special
+    top = row_top(x, classes)
+    factor = inverse(row_sum(x, classes, top, chunk))
+    if t != NULL:
+        factor = factor * row_mass(t, classes)
     else:
-        total = mass * total
-        for i in range(classes):
-            y[i] = g * (c_exp(x[i] - top) * total - t[i])
+        special = g * (c_exp(x[job.ids[r]] - top) * factor - 1)
+    while start < classes:
+        n = min(classes - start, CHUNK)
+        if classes > CHUNK:         # else the exponentials are still there
+            exponentials(x + start, n, top, chunk)
+        if t == NULL:
+            for i in range(n):
+                y[start + i] = g * (chunk[i] * factor)
+        else:
+            for i in range(n):
+                y[start + i] = g * (chunk[i] * factor - t[start + i])
+        start += CHUNK
+    if t == NULL:
+        y[job.ids[r]] = special
 
 
 cdef Py_ssize_t plan(const CrossEntropy* job, Py_ssize_t* size) noexcept nogil:
@@ -572,9 +642,11 @@ cdef void run_item(
         n = min(size, job.outer * job.inner - r)
         if job.classes <= FEW:
             tile_item(job, r, n, loss)
-        else:
+        elif job.backward:
             for i in range(n):
-                row_item(job, r + i, loss + i)
+                row_gradient[floating](job, r + i, NULL)
+        else:
+            row_losses(job, r, n, loss)
         if job.backward:
             return
     if y != NULL:

@@ -16,10 +16,10 @@ tiles   everything else: a task computes one tile of one product over the whole 
 
 Threads share nothing but the list of tasks. Letting them pack together and read each
 other's panels was tried: one barrier per block and panels coming from another core's
-cache cost 10 to 20 % on two cores (464 against 520 GF at 512 x 512 x 512, float32).
+cache cost 10 to 20 % on two cores (464 against 536 GF at 512 x 512 x 512, float32).
 """
 from cpython.pycapsule cimport PyCapsule_New
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 from libc.stdint cimport uint16_t
 
 from extensor._kernels.types cimport floating
@@ -102,7 +102,8 @@ cdef enum:
     FEW_ROWS_BYTES = 1048576
     DOT_STEPS = 2048
     # Work from which a second thread pays: multiply-adds per lane of a vector (about 6
-    # microseconds of one core; opening a region costs 2 to 3), and bytes streamed.
+    # microseconds of one core), and bytes streamed. Not swept; estimated from one and two
+    # threads at 96 cubed (6.4 and 4.3 microseconds) and 128 cubed (15.2 and 10.7), float32.
     PARALLEL_PRODUCTS = 50000
     PARALLEL_BYTES = 262144
 

@@ -22,6 +22,8 @@ cdef enum:
     LEVELS = 44         # log2 of the longest axis over DEPTH, and one more
     SHORT = 512         # rows up to this length are handled several at a time
     GROUP = 2048        # elements of such a group of rows
+    NARROW = 16         # rows up to this length are turned: one lane each (DEPTH at the most)
+    TOGETHER = 64       # such rows at a time
 
 
 cdef inline floating c_exp(floating x) noexcept nogil:
@@ -39,12 +41,54 @@ cdef inline floating shift_of(floating top) noexcept nogil:
     return top if (top > -INFINITY) & (top < INFINITY) else <floating> NAN
 
 
+cdef void softmax_narrow(
+    const floating* x, floating* y, Py_ssize_t rows, Py_ssize_t n, bint log,
+) noexcept nogil:
+    """Rows of a few elements, turned so that the loops run over the rows."""
+    cdef floating tile[NARROW * TOGETHER]
+    cdef floating power[NARROW * TOGETHER]
+    cdef floating top[TOGETHER]
+    cdef floating total[TOGETHER]
+    cdef floating one = 1
+    cdef Py_ssize_t r, j
+    for j in range(n):
+        for r in range(rows):
+            tile[j * TOGETHER + r] = x[r * n + j]
+    for r in range(rows):
+        top[r] = tile[r]
+    for j in range(1, n):
+        for r in range(rows):
+            top[r] = join(top[r], tile[j * TOGETHER + r], MAX)
+    for r in range(rows):
+        top[r] = shift_of(top[r])
+        total[r] = 0
+    for j in range(n):
+        for r in range(rows):
+            tile[j * TOGETHER + r] -= top[r]
+        for r in range(rows):
+            power[j * TOGETHER + r] = c_exp(tile[j * TOGETHER + r])
+        for r in range(rows):
+            total[r] += power[j * TOGETHER + r]
+    if log:
+        for r in range(rows):
+            total[r] = c_log(total[r])
+        for j in range(n):
+            for r in range(rows):
+                y[r * n + j] = tile[j * TOGETHER + r] - total[r]
+    else:
+        for r in range(rows):
+            total[r] = one / total[r]
+        for j in range(n):
+            for r in range(rows):
+                y[r * n + j] = power[j * TOGETHER + r] * total[r]
+
+
 cdef void softmax_group(
     const floating* x, floating* y, Py_ssize_t rows, Py_ssize_t n, bint log,
 ) noexcept nogil:
     """A few short rows together: the exponentials run over all of them as one."""
     cdef floating top[GROUP]
-    cdef floating scale
+    cdef floating scale, one = 1
     cdef Py_ssize_t r, i
     for r in range(rows):
         top[r] = shift_of(tile_join(x + r * n, n, MAX))
@@ -59,13 +103,13 @@ cdef void softmax_group(
             for i in range(n):
                 y[r * n + i] = (x[r * n + i] - top[r]) - scale
         else:
-            scale = 1 / scale
+            scale = one / scale
             for i in range(n):
                 y[r * n + i] *= scale
 
 
 cdef void softmax_row(const floating* x, floating* y, Py_ssize_t n, bint log) noexcept nogil:
-    cdef floating top = shift_of(long_join(x, n, MAX)), scale
+    cdef floating top = shift_of(long_join(x, n, MAX)), scale, one = 1
     cdef Py_ssize_t i
     for i in range(n):
         y[i] = c_exp(x[i] - top)
@@ -75,7 +119,7 @@ cdef void softmax_row(const floating* x, floating* y, Py_ssize_t n, bint log) no
         for i in range(n):
             y[i] = (x[i] - top) - scale
     else:
-        scale = 1 / scale
+        scale = one / scale
         for i in range(n):
             y[i] *= scale
 
@@ -121,6 +165,7 @@ cdef void softmax_columns(
     cdef floating level[LEVELS * COLUMNS]
     cdef const floating* row
     cdef floating* to
+    cdef floating one = 1
     cdef Py_ssize_t j, c
     cdef Counter counter
     for c in range(width):
@@ -140,7 +185,7 @@ cdef void softmax_columns(
             to[c] = c_exp(row[c] - top[c])
         push(level, &counter, to, width, j == n - 1)
     for c in range(width):
-        level[c] = c_log(level[c]) if log else 1 / level[c]
+        level[c] = c_log(level[c]) if log else one / level[c]
     for j in range(n):
         row = x + j * inner
         to = y + j * inner
@@ -165,18 +210,25 @@ cdef void softmax_span(
             softmax_columns(x + o * n * inner + start, y + o * n * inner + start,
                             n, inner, min(COLUMNS, inner - start), log)
         elif n <= SHORT:
-            rows = GROUP // n
+            rows = rows_together(n)
             start = k * rows
+            if n <= NARROW:
+                softmax_narrow(x + start * n, y + start * n, min(rows, outer - start), n, log)
+                continue
             softmax_group(x + start * n, y + start * n, min(rows, outer - start), n, log)
         else:
             softmax_row(x + k * n, y + k * n, n, log)
+
+
+cdef inline Py_ssize_t rows_together(Py_ssize_t n) noexcept nogil:
+    return 1 if n > SHORT else GROUP // n if n > NARROW else TOGETHER
 
 
 cdef Py_ssize_t work_items(Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) noexcept nogil:
     cdef Py_ssize_t rows
     if inner > 1:
         return outer * ((inner + COLUMNS - 1) // COLUMNS)
-    rows = GROUP // n if n <= SHORT else 1
+    rows = rows_together(n)
     return (outer + rows - 1) // rows
 
 
@@ -308,6 +360,23 @@ cdef void extreme_row(
         to[i] = share if ties(x[i], top) else <floating> 0
 
 
+cdef inline void extreme_step(
+    const floating* x, floating* top, floating* count, Py_ssize_t width, int how,
+) noexcept nogil:
+    """One more row: the extremes so far, and how often each was met."""
+    cdef floating value
+    cdef bint wins, tie
+    cdef Py_ssize_t c
+    for c in range(width):
+        value = x[c]
+        wins = (value > top[c] if how == MAX else value < top[c]) | (
+            (value != value) & (top[c] == top[c]))
+        tie = ties(value, top[c])
+        count[c] += <floating> 1 if tie else <floating> 0
+        count[c] = <floating> 1 if wins else count[c]
+        top[c] = value if wins else top[c]
+
+
 cdef void extreme_columns(
     const floating* x, const floating* g, floating* to, Py_ssize_t n, Py_ssize_t inner,
     Py_ssize_t width, int how,
@@ -315,18 +384,15 @@ cdef void extreme_columns(
     """Find and count in one pass over memory, write in a second."""
     cdef floating top[COLUMNS]
     cdef floating count[COLUMNS]
-    cdef floating value, best
     cdef Py_ssize_t j, c
     for c in range(width):
         top[c] = x[c]
         count[c] = 1
     for j in range(1, n):
-        for c in range(width):
-            value = x[j * inner + c]
-            best = join(top[c], value, how)
-            count[c] = (count[c] if ties(top[c], best) else <floating> 0) + (
-                <floating> 1 if ties(value, best) else <floating> 0)
-            top[c] = best
+        if how == MAX:
+            extreme_step(x + j * inner, top, count, width, MAX)
+        else:
+            extreme_step(x + j * inner, top, count, width, MIN)
     for c in range(width):
         count[c] = g[c] / count[c]
     for j in range(n):
@@ -367,11 +433,15 @@ cdef inline Py_ssize_t find(const floating* x, Py_ssize_t n, floating top) noexc
     cdef Py_ssize_t start = 0, i, hits
     while start < n:        # a piece at a time, so that the test vectorises
         hits = 0
-        for i in range(start, min(start + 256, n)):
-            hits += ties(x[i], top)
+        if top == top:
+            for i in range(start, min(start + 64, n)):
+                hits += x[i] == top
+        else:
+            for i in range(start, min(start + 64, n)):
+                hits += x[i] != x[i]
         if hits:
             break
-        start += 256
+        start += 64
     for i in range(start, n):
         if ties(x[i], top):
             return i
@@ -490,10 +560,11 @@ cdef void variance_finish(const floating* squares, const floating* plain, floati
 cdef void variance_grad(
     const floating* g, const floating* x, const floating* mean, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    cdef floating divisor = <floating> p[0]
+    cdef floating divisor = <floating> p[0], d
     cdef Py_ssize_t i
     for i in range(n):
-        y[i] = g[i] * (2 * (x[i] - mean[i]) / divisor)
+        d = x[i] - mean[i]
+        y[i] = g[i] * ((d + d) / divisor)
 
 
 cdef void std_grad(
@@ -501,12 +572,14 @@ cdef void std_grad(
     Py_ssize_t n, const double* p,
 ) noexcept nogil:
     # g/(2·out) · 2·(x − mean)/divisor; the first factor is g/eps where 2·out < eps.
-    cdef floating divisor = <floating> p[0], eps = <floating> p[1], twice
+    cdef floating divisor = <floating> p[0], eps = <floating> p[1], twice, d
     cdef Py_ssize_t i
     for i in range(n):
-        twice = 2 * out[i]
+        twice = out[i] + out[i]
         twice = eps if twice < eps else twice
-        y[i] = <floating> 0 if out[i] == 0 else (g[i] / twice) * (2 * (x[i] - mean[i]) / divisor)
+        d = x[i] - mean[i]
+        d = (g[i] / twice) * ((d + d) / divisor)
+        y[i] = <floating> 0 if out[i] == 0 else d
 
 
 cdef void root(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
@@ -572,6 +645,22 @@ cdef void log_softmax_grad(
         y[i] = g[i] - c_exp(out[i]) * total[i]
 
 
+# ---------------------------------------------------------------- rows, for the Cython API
+
+cdef void softmax_rows(
+    const floating* x, floating* y, Py_ssize_t rows, Py_ssize_t n, bint log,
+) noexcept nogil:
+    if rows > 0 and n > 0:
+        softmax_span(x, y, rows, n, 1, 0, work_items(rows, n, 1), log)
+
+
+cdef void softmax_rows_backward(
+    const floating* g, const floating* y, floating* to, Py_ssize_t rows, Py_ssize_t n, bint log,
+) noexcept nogil:
+    if rows > 0 and n > 0:
+        backward_span(g, y, to, n, 1, 0, rows, log)
+
+
 # ---------------------------------------------------------------- entry points, one per dtype
 
 def softmax_f32(const float[:, :, ::1] x, float[:, :, ::1] y, bint log, int threads):
@@ -635,6 +724,9 @@ def variance_f64(const double[:, ::1] x, double[::1] to, double divisor, int thr
 EXPORTS = {
     "softmax": (softmax_f32, softmax_f64),
     "softmax_backward": (softmax_backward_f32, softmax_backward_f64),
+    "softmax_rows": pair(<void*> softmax_rows[float], <void*> softmax_rows[double]),
+    "softmax_rows_backward": pair(
+        <void*> softmax_rows_backward[float], <void*> softmax_rows_backward[double]),
     "extreme_backward": (extreme_backward_f32, extreme_backward_f64),
     "arg": (arg_f32, arg_f64),
     "variance": (variance_f32, variance_f64),

@@ -5,7 +5,7 @@
  * Every function is branch-free C: comparisons become blends, exponents are read and written as
  * bits, integers come out of a floating-point addition of 1.5*2^(mantissa bits) ("the shifter"),
  * because conversions between double and int64 and the 64-bit arithmetic shift do not exist before
- * AVX-512. There are no tables and no library calls, so loops vectorise at x86-64-v2, -v3 and -v4.
+ * AVX-512. There are no tables (but for huge angles) and no library calls: loops vectorise at x86-64-v2, -v3 and -v4.
  *
  * Compile with -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off, never with -ffast-math.
  * Contraction is off so that the vector body and the scalar tail of a loop give the same bits;
@@ -17,9 +17,10 @@
  *
  * Coefficients are minimax fits (Remez exchange in 50-digit arithmetic, weighted by the relative error
  * of the whole result, the leading coefficients rounded one at a time and the rest fitted again).
- * "fit 2^-28" is the largest relative error of such a polynomial before rounding. "ULP" figures are the
- * worst ones measured on any of the three CPU levels, against references of higher precision, over every
- * 2503rd float32 bit pattern and 150 thousand float64 values, with runs at the seams and the special values.
+ * "fit 2^-28" is the largest relative error of the rounded coefficients' polynomial in exact arithmetic. "ULP"
+ * figures are the worst ones measured on any of the three CPU levels, against references of higher precision, over
+ * every 2503rd float32 bit pattern and 150 thousand float64 values (power: 400 thousand pairs), with runs at the
+ * seams and the special values: samples, not proofs.
  */
 #ifndef EXTENSOR_VECMATH_H
 #define EXTENSOR_VECMATH_H
