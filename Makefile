@@ -5,7 +5,7 @@
 #
 #   PYTHON=python3.12             another Python
 #   EXTENSOR_BUILD_LEVELS=native  a quicker build for this machine's CPU alone
-#   ARGS="-k shape"               further arguments for pytest or the benchmark
+#   ARGS="-k shape"               further arguments for pytest, the benchmark or the accuracy run
 #   PIP_ARGS=…                    further arguments for pip
 
 PYTHON ?= python3
@@ -29,13 +29,14 @@ WHEEL_FILE = $$(ls $(CURDIR)/build/dist/*.whl)
 INSTALLED = import extensor, sys; sys.exit(None if extensor.__file__.startswith(sys.prefix) else f"{extensor.__file__} is not the installed extensor")
 
 .DELETE_ON_ERROR:
-.PHONY: demo test bench lint wheel clean help
+.PHONY: demo test bench accuracy lint wheel clean help
 
 help:
 	@echo "make demo    learn to read handwritten digits: progress bar, confusions, pictures in out/"
 	@echo "make test    build, install and test everything"
 	@echo "make lint    ruff, cython-lint, mypy"
 	@echo "make bench   compare with NumPy, PyTorch, JAX and numexpr"
+	@echo "make accuracy  every float32 input against references (an hour), into docs/accuracy.md"
 	@echo "make wheel   build/dist/extensor-*.whl"
 	@echo "make clean   remove everything made, but for the virtual environments"
 
@@ -57,6 +58,12 @@ bench: $(STAMPS)/bench
 	@mkdir -p build/run
 	@cd build/run && ../../$(BENCH_VENV)/bin/python -c '$(INSTALLED)'
 	cd build/run && ../../$(BENCH_VENV)/bin/python -c 'import runpy, sys; sys.path.append("../.."); runpy.run_module("benchmarks", run_name="__main__", alter_sys=True)' $(ARGS)
+
+# ARGS="--level v3 --thin 64": another CPU level, one of every 64 inputs
+accuracy: $(STAMPS)/accuracy
+	@mkdir -p build/run
+	@cd build/run && ../../$(VENV)/bin/python -c '$(INSTALLED)'
+	cd build/run && ../../$(VENV)/bin/python -P ../../benchmarks/accuracy.py $(ARGS)
 
 wheel: $(WHEEL)
 	@ls -l build/dist/*.whl
@@ -112,7 +119,7 @@ define install
 	@$(1) $(PIP) "$(WHEEL_FILE)[$(2)]"
 endef
 
-$(STAMPS)/test $(STAMPS)/demo: $(STAMPS)/%: $(WHEEL) | $(VENV)/bin/python
+$(STAMPS)/test $(STAMPS)/demo $(STAMPS)/accuracy: $(STAMPS)/%: $(WHEEL) | $(VENV)/bin/python
 	$(call install,$(VENV)/bin/python,$*)
 	@touch $@
 

@@ -65,7 +65,6 @@ from extensor.shape import *
 from extensor.tensor import ExTensor, asarray, from_dlpack, tensor
 from extensor.threads import *
 
-__version__ = config.get_version()
 __all__ = [
     "ExTensor",
     "asarray",
@@ -140,3 +139,9 @@ _tensor.bind_functions(
         "unsqueeze": shape.unsqueeze,
     }
 )
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        return config.get_version()
+    raise AttributeError(f"module 'extensor' has no attribute {name!r}")

@@ -416,11 +416,13 @@ cpdef object outer(str function, object x, object z, object out=None):
     cdef int typenum = common(a, b)
     if not is_float(typenum):
         return matmul(function, a.reshape(-1, 1).astype(np.result_type(a, b), copy=False), b.reshape(1, -1), out)
+    if typenum != cnp.NPY_FLOAT16 and out is None and simple(b):
+        return matmul(function, a.reshape(-1, 1), b.reshape(1, -1))     # a path of single products
     cdef Py_ssize_t shape[2]
     shape[0], shape[1] = cnp.PyArray_DIM(a, 0), cnp.PyArray_DIM(b, 0)
     cdef cnp.ndarray target = place_for(function, out, 2, shape, typenum)
     cdef cnp.ndarray place = work_place(out, target, typenum, [a, b] if out is not None else [])
-    # element by element: a sum that starts at 0 would turn -0.0 into 0.0
+    # element by element: tiles add to 0, which turns -0.0 into 0.0
     map_into(function, _multiply, [converted(a, typenum).reshape(-1, 1), converted(b, typenum)], place, ())
     deliver(place, target)
     return as_result(out, target)

@@ -12,7 +12,7 @@ from libc.math cimport NAN
 
 from extensor._apply cimport (
     APART, Gradient, as_result, bare, checked_out, converted, float_for, is_float, map_into,
-    note_team, overlap, reduce_flat, reduce_into, shape_of, simple, team_for, upstream,
+    note_team, overlap, pointer, reduce_flat, reduce_into, shape_of, simple, team_for, upstream,
 )
 from extensor._kernels.types cimport MAX, MAX_AXES, MIN, SUM
 from extensor._memory cimport new_array
@@ -48,9 +48,30 @@ cdef Gradient _logsumexp_grad = Gradient(_rows["logsumexp_grad"], (0, 1, 2), "ma
 cdef Gradient _softmax_grad = Gradient(_rows["softmax_grad"], (0, 1, 2))
 cdef Gradient _log_softmax_grad = Gradient(_rows["log_softmax_grad"], (0, 1, 2), "math")
 
+# Row functions by pointer, for calls too small to spend time on views: [float, double].
+ctypedef void (*SoftmaxRows)(const void*, void*, Py_ssize_t, Py_ssize_t, bint) noexcept nogil
+ctypedef void (*BackwardRows)(
+    const void*, const void*, void*, Py_ssize_t, Py_ssize_t, bint) noexcept nogil
+ctypedef void (*VarianceRows)(const void*, void*, Py_ssize_t, Py_ssize_t, double, bint) noexcept nogil
+ctypedef void (*LogsumexpRows)(const void*, void*, Py_ssize_t, Py_ssize_t) noexcept nogil
+cdef void* _softmax_rows[2]
+cdef void* _softmax_rows_backward[2]
+cdef void* _extreme_rows_backward[2]
+cdef void* _arg_rows[2]
+cdef void* _variance_rows[2]
+cdef void* _logsumexp_rows[2]
+for _i in range(2):
+    _softmax_rows[_i] = pointer(_rows["softmax_rows"][_i])
+    _softmax_rows_backward[_i] = pointer(_rows["softmax_rows_backward"][_i])
+    _extreme_rows_backward[_i] = pointer(_rows["extreme_rows_backward"][_i])
+    _arg_rows[_i] = pointer(_rows["arg_rows"][_i])
+    _variance_rows[_i] = pointer(_rows["variance_rows"][_i])
+    _logsumexp_rows[_i] = pointer(_rows["logsumexp_rows"][_i])
+
 # Nanoseconds an element on one core, float32, for the decision to use threads.
 cdef double SOFTMAX_NS = 0.3
 cdef double PASS_NS = 0.15
+cdef Py_ssize_t LONG_SLICE = 1 << 16    # elements of one slice from which it is worth cutting up
 # One slice of this much work goes through the drivers, whose cuts depend on its size alone.
 cdef double ONE_SLICE_NS = 15000.0
 
@@ -134,6 +155,65 @@ cdef cnp.ndarray slice_gradient(str function, object grad_output, tuple shape, t
             f"{function}: grad_output has shape {given}; for an input of shape {shape} and axis "
             f"{axes} it must be {kept_shape(shape, axes, False)} or {kept}")
     return g.reshape(kept)
+
+
+# ---------------------------------------------------------------- small calls
+
+cdef enum:
+    SMALL = 16384           # elements up to which a row function runs at once, on one thread
+
+
+cdef Py_ssize_t small_row(cnp.ndarray array, object axis) noexcept:
+    """The length of the rows where a small contiguous tensor is taken along its last axis; else 0."""
+    cdef int ndim, typenum
+    if array is None:
+        return 0
+    typenum = cnp.PyArray_TYPE(array)
+    ndim = cnp.PyArray_NDIM(array)
+    if (typenum != cnp.NPY_FLOAT and typenum != cnp.NPY_DOUBLE) or not simple(array):
+        return 0
+    if not 0 < cnp.PyArray_SIZE(array) <= SMALL:
+        return 0
+    if axis is None:
+        return cnp.PyArray_SIZE(array)
+    if type(axis) is int and ndim > 0 and (axis == -1 or axis == ndim - 1):
+        return cnp.PyArray_DIM(array, ndim - 1)
+    return 0
+
+
+cdef cnp.ndarray row_results(cnp.ndarray array, object axis, int typenum):
+    """An array for one result per row."""
+    return new_array(0 if axis is None else cnp.PyArray_NDIM(array) - 1,
+                     <Py_ssize_t*> cnp.PyArray_DIMS(array), typenum)
+
+
+cdef inline cnp.ndarray same_as(cnp.ndarray array):
+    return new_array(cnp.PyArray_NDIM(array), <Py_ssize_t*> cnp.PyArray_DIMS(array), cnp.PyArray_TYPE(array))
+
+
+cdef bint alike(cnp.ndarray a, cnp.ndarray b) noexcept:
+    """Two small operands that a row function takes as they are."""
+    cdef int axis
+    if (a is None or cnp.PyArray_TYPE(a) != cnp.PyArray_TYPE(b) or not simple(a)
+            or cnp.PyArray_NDIM(a) != cnp.PyArray_NDIM(b)):
+        return False
+    for axis in range(cnp.PyArray_NDIM(a)):
+        if cnp.PyArray_DIM(a, axis) != cnp.PyArray_DIM(b, axis):
+            return False
+    return True
+
+
+cdef bint one_per_row(cnp.ndarray g, cnp.ndarray array, object axis) noexcept:
+    """Whether grad_output has the shape of the row results, without the kept axes."""
+    cdef int i
+    if g is None or cnp.PyArray_TYPE(g) != cnp.PyArray_TYPE(array) or not simple(g):
+        return False
+    if cnp.PyArray_NDIM(g) != (0 if axis is None else cnp.PyArray_NDIM(array) - 1):
+        return False
+    for i in range(cnp.PyArray_NDIM(g)):
+        if cnp.PyArray_DIM(g, i) != cnp.PyArray_DIM(array, i):
+            return False
+    return True
 
 
 # ---------------------------------------------------------------- sum, mean, max, min
@@ -316,10 +396,12 @@ cdef int team_of(Slices s, double cost) noexcept:
     return team
 
 
-cdef bint one_slice(Slices s, double cost) noexcept:
-    """Too few slices to share out among threads, yet work enough for several; one thread goes the
-    same way, for the same bits."""
-    return s.outer * ((s.inner + 127) // 128) < 2 and cost * s.n * s.inner > ONE_SLICE_NS
+cdef bint one_slice(Slices s) noexcept:
+    """Too few slices to share out among threads, yet work enough for them.
+
+    By size alone: the number of threads must not choose the order of a sum.
+    """
+    return s.outer * ((s.inner + 127) // 128) < 2 and s.n * s.inner > LONG_SLICE
 
 
 cdef cnp.ndarray slice_place(object out, cnp.ndarray target, Slices s, int typenum, list inputs):
@@ -337,7 +419,15 @@ cdef cnp.ndarray slice_place(object out, cnp.ndarray target, Slices s, int typen
 
 def softmax(str function, object x, object axis, object out, bint log):
     """softmax or log-softmax along one axis, several or all."""
-    cdef cnp.ndarray array = floating_input(function, x, True), target, place
+    cdef cnp.ndarray array = bare(x), target, place
+    cdef Py_ssize_t row = small_row(array, axis) if out is None else 0
+    if row:
+        target = same_as(array)
+        (<SoftmaxRows> _softmax_rows[cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE])(
+            cnp.PyArray_DATA(array), cnp.PyArray_DATA(target), cnp.PyArray_SIZE(array) // row, row, log)
+        note_team(1)
+        return wrap(target)
+    array = floating_input(function, x, True)
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape))
     cdef int typenum = cnp.PyArray_TYPE(array), work = computed(typenum)
     cdef Slices s
@@ -346,7 +436,7 @@ def softmax(str function, object x, object axis, object out, bint log):
         return as_result(out, target)
     s = sliced(converted(array, work), axes)
     place = slice_place(out, target, s, work, [array])
-    if one_slice(s, SOFTMAX_NS):
+    if one_slice(s):
         softmax_in_parts(function, s.array, place, log)
     else:
         _softmax[work == cnp.NPY_DOUBLE](s.array, place, log, team_of(s, SOFTMAX_NS))
@@ -377,8 +467,17 @@ cdef int softmax_in_parts(str function, cnp.ndarray x, cnp.ndarray y, bint log) 
 
 
 def softmax_backward(str function, object grad_output, object output, object axis, object out, bint log):
-    cdef cnp.ndarray g = upstream(function, grad_output), y, target, place, gs, total
+    cdef cnp.ndarray g = bare(grad_output), y = bare(output), target, place, gs, total
     cdef int typenum, final, work
+    cdef Py_ssize_t row = small_row(y, axis) if out is None else 0
+    if row and alike(g, y):
+        target = same_as(y)
+        (<BackwardRows> _softmax_rows_backward[cnp.PyArray_TYPE(y) == cnp.NPY_DOUBLE])(
+            cnp.PyArray_DATA(g), cnp.PyArray_DATA(y), cnp.PyArray_DATA(target),
+            cnp.PyArray_SIZE(y) // row, row, log)
+        note_team(1)
+        return wrap(target)
+    g = upstream(function, grad_output)
     y = plain_array(output, function, "output")
     if shape_of(g) != shape_of(y):
         raise ValueError(
@@ -393,7 +492,7 @@ def softmax_backward(str function, object grad_output, object output, object axi
     cdef Slices s = sliced(converted(y, work), axes)
     gs = like(converted(g, work), s)
     place = slice_place(out, target, s, work, [g, y])
-    if one_slice(s, PASS_NS):
+    if one_slice(s):
         total = fresh((s.outer, 1, s.inner), work)
         if log:
             reduce_into(function, _identity, [gs], shape_of(gs), total, SUM, 1.0, ())
@@ -411,7 +510,16 @@ def softmax_backward(str function, object grad_output, object output, object axi
 # ---------------------------------------------------------------- max and min: gradient, position
 
 def extreme_backward(str function, object grad_output, object x, object axis, object out, bint least):
-    cdef cnp.ndarray array = plain_array(x, function, "x"), g, target, place, flat
+    cdef cnp.ndarray array = bare(x), g = bare(grad_output), target, place, flat
+    cdef Py_ssize_t row = small_row(array, axis) if out is None else 0
+    if row and one_per_row(g, array, axis):
+        target = same_as(array)
+        (<BackwardRows> _extreme_rows_backward[cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE])(
+            cnp.PyArray_DATA(g), cnp.PyArray_DATA(array), cnp.PyArray_DATA(target),
+            cnp.PyArray_SIZE(array) // row, row, least)
+        note_team(1)
+        return wrap(target)
+    array = plain_array(x, function, "x")
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape))
     cdef int final, typenum, work
     g = slice_gradient(function, grad_output, shape, axes)
@@ -433,7 +541,15 @@ def extreme_backward(str function, object grad_output, object x, object axis, ob
 
 def position(str function, object x, object axis, bint keepdims, object out, bint least):
     """argmax or argmin: the first place of the extreme, NaN first of all."""
-    cdef cnp.ndarray array = plain_array(x, function, "x"), target, place
+    cdef cnp.ndarray array = bare(x), target, place
+    cdef Py_ssize_t row = small_row(array, axis) if out is None and not keepdims else 0
+    if row:
+        target = row_results(array, axis, cnp.NPY_INT64)
+        (<SoftmaxRows> _arg_rows[cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE])(
+            cnp.PyArray_DATA(array), cnp.PyArray_DATA(target), cnp.PyArray_SIZE(array) // row, row, least)
+        note_team(1)
+        return wrap(target)
+    array = plain_array(x, function, "x")
     cdef tuple shape = shape_of(array), axes
     cdef int typenum = cnp.PyArray_TYPE(array), work
     if axis is not None and (isinstance(axis, (tuple, list)) or not hasattr(axis, "__index__")):
@@ -487,7 +603,16 @@ cdef cnp.ndarray mean_of(str function, cnp.ndarray array, tuple axes, int work):
 
 def variance(str function, object x, object axis, bint keepdims, object ddof, object out, bint root):
     """Variance or standard deviation."""
-    cdef cnp.ndarray array = floating_input(function, x, False), target, place, mean, squares, plain
+    cdef cnp.ndarray array = bare(x), target, place, mean, squares, plain
+    cdef Py_ssize_t row = small_row(array, axis) if out is None and not keepdims and type(ddof) is int else 0
+    if row:
+        target = row_results(array, axis, cnp.PyArray_TYPE(array))
+        (<VarianceRows> _variance_rows[cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE])(
+            cnp.PyArray_DATA(array), cnp.PyArray_DATA(target), cnp.PyArray_SIZE(array) // row, row,
+            max(<double> row - <double> ddof, 0), root)
+        note_team(1)
+        return wrap(target)
+    array = floating_input(function, x, False)
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape)), kept
     cdef int typenum = cnp.PyArray_TYPE(array), work = computed(typenum)
     cdef double divisor = degrees(function, shape, axes, ddof)
@@ -500,7 +625,7 @@ def variance(str function, object x, object axis, bint keepdims, object ddof, ob
     if contiguous_rows(array, axes) and work == typenum:
         s = sliced(array, axes)
         place = fresh((s.outer,), work)
-        if not one_slice(s, PASS_NS):
+        if not one_slice(s):
             _variance[work == cnp.NPY_DOUBLE](
                 s.array.reshape(s.outer, s.n), place, divisor, team_of(s, 2 * PASS_NS))
             if root:
@@ -575,7 +700,15 @@ cdef cnp.ndarray slice_output(str function, object output, tuple shape, tuple ax
 # ---------------------------------------------------------------- log-sum-exp
 
 def logsumexp(str function, object x, object axis, bint keepdims, object out):
-    cdef cnp.ndarray array = floating_input(function, x, True), target, top, shift, total
+    cdef cnp.ndarray array = bare(x), target, top, shift, total
+    cdef Py_ssize_t row = small_row(array, axis) if out is None and not keepdims else 0
+    if row:
+        target = row_results(array, axis, cnp.PyArray_TYPE(array))
+        (<LogsumexpRows> _logsumexp_rows[cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE])(
+            cnp.PyArray_DATA(array), cnp.PyArray_DATA(target), cnp.PyArray_SIZE(array) // row, row)
+        note_team(1)
+        return wrap(target)
+    array = floating_input(function, x, True)
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape)), kept
     cdef int typenum = cnp.PyArray_TYPE(array), work = computed(typenum)
     target = result_place(function, out, kept_shape(shape, axes, keepdims), typenum)

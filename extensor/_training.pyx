@@ -165,12 +165,14 @@ cdef class Loss:
 
 
 cdef int loss_operands(
-    str function, Loss rule, object predictions, object targets, list arrays,
+    str function, Loss rule, object predictions, object targets, list arrays, int* given,
 ) except -1:
-    """Predictions as they are, targets in the dtype to compute in; the result's typenum."""
+    """Both operands in the dtype of the result, which is returned; ``given``: the predictions'."""
     cdef cnp.ndarray x = plain_array(predictions, function, rule.names[0])
     cdef cnp.ndarray t = plain_array(targets, function, rule.names[1])
-    cdef int typenum = float_for(cnp.PyArray_TYPE(x))
+    cdef int typenum
+    given[0] = cnp.PyArray_TYPE(x)
+    typenum = float_for(given[0])
     if not same_shape(x, t):
         raise ValueError(
             f"{function}: {rule.names[0]} has shape {shape_of(x)} and {rule.names[1]} has shape "
@@ -213,9 +215,10 @@ cpdef object loss(
     cdef double values[4]
     cdef list arrays = []
     cdef Reduction how = reduction_of(rule.name, reduction)
-    cdef int typenum = loss_operands(rule.name, rule, predictions, targets, arrays)
+    cdef int given, i
+    cdef int typenum = loss_operands(rule.name, rule, predictions, targets, arrays, &given)
+    cdef int wide = typenum == cnp.NPY_DOUBLE
     cdef cnp.ndarray x = arrays[0], t, target
-    cdef int i, wide = typenum == cnp.NPY_DOUBLE
     for i in range(len(params)):
         values[i] = params[i]
     if how == NONE and rule.check[0] == NULL:
@@ -239,23 +242,16 @@ cpdef object loss(
     job.n = cnp.PyArray_SIZE(x)
     job.half = typenum == cnp.NPY_FLOAT16
     job.params = values
-    if how == NONE:         # the check alone, before anything is written
-        job.block = job.check
-        check_only(&job, typenum, rule)
-        if job.refused:
-            refuse_outside(rule.name, rule, x)
-        return calln(rule.op, (x, t), out, params)
-    execute_loss(&job, typenum, rule.cost, rule.name)
+    if how == NONE:
+        job.block = NULL        # the check alone, before anything is written
+    execute_loss(&job, typenum, 0.08 if how == NONE else rule.cost, rule.name)
     if job.refused:
         refuse_outside(rule.name, rule, x)
+    if how == NONE:
+        return calln(rule.op, (x, t), out, params)
     if how == MEAN:
         job.total = job.total / <double> job.n if job.n else NAN
     return scalar_result(rule.name, out, job.total, typenum)
-
-
-cdef int check_only(LossJob* job, int typenum, Loss rule) except -1:
-    job.block = NULL
-    return execute_loss(job, typenum, 0.08, rule.name)
 
 
 cpdef object loss_backward(
@@ -268,21 +264,17 @@ cpdef object loss_backward(
     cdef list arrays = []
     cdef str function = rule.backward_name
     cdef Reduction how = reduction_of(function, reduction)
-    cdef int typenum, i, final, g_type = cnp.NPY_FLOAT
+    cdef int typenum, given, i, final, g_type = cnp.NPY_FLOAT
     cdef cnp.ndarray x, t, target, place
-    if how == NONE:
-        upstream(function, grad_output)
-    typenum = loss_operands(function, rule, predictions, targets, arrays)
+    typenum = loss_operands(function, rule, predictions, targets, arrays, &given)
     x = arrays[0]
     if how == NONE:
-        given = x if is_float(cnp.PyArray_TYPE(plain_array(predictions, function, rule.names[0]))) else predictions
+        saved = x if is_float(given) else predictions       # whose gradient has its dtype, or g's
         return backward(
-            function, rule.gradients, grad_output, (given, arrays[1]), rule.names, None, None, out,
+            function, rule.gradients, grad_output, (saved, arrays[1]), rule.names, None, None, out,
             params)
     job.g = scalar_upstream(function, grad_output, &g_type)
-    final = cnp.PyArray_TYPE(plain_array(predictions, function, rule.names[0]))
-    if not is_float(final):
-        final = g_type
+    final = given if is_float(given) else g_type
     if out is None:
         target = new_array(cnp.PyArray_NDIM(x), <Py_ssize_t*> cnp.PyArray_DIMS(x), final)
     else:
@@ -492,7 +484,7 @@ cpdef object cross_entropy(
             place = new_array(ndim - 1, shape, work)
         job.y = cnp.PyArray_DATA(place)
     if results and job.classes:
-        cost = (0.9 if work == cnp.NPY_FLOAT else 2.0) * (results * job.classes)
+        cost = (0.6 if work == cnp.NPY_FLOAT else 1.5) * (results * job.classes)
         job.threads = team_for(cost)
         if cost > NOGIL_NS:
             with nogil:
@@ -601,11 +593,15 @@ cdef cnp.ndarray writable(str function, str what, Py_ssize_t index, cnp.ndarray 
     return array
 
 
-cdef cnp.ndarray zeros_like(cnp.ndarray array, int typenum):
-    cdef cnp.ndarray state = new_array(
-        cnp.PyArray_NDIM(array), <Py_ssize_t*> cnp.PyArray_DIMS(array), typenum)
-    state.fill(0)
-    return state
+cdef inline cnp.ndarray state_for(cnp.ndarray p, object state):
+    """The state of a parameter: zeros at first; float64 for float64, else float32."""
+    cdef cnp.ndarray fresh
+    cdef int typenum = work_type(cnp.PyArray_TYPE(p))
+    if state is not None:
+        return state if cnp.PyArray_TYPE(state) == typenum else contiguous(state, typenum)
+    fresh = new_array(cnp.PyArray_NDIM(p), <Py_ssize_t*> cnp.PyArray_DIMS(p), typenum)
+    fresh.fill(0)
+    return fresh
 
 
 cdef int step_values(Rule rule, Slot slot, tuple hyper, const Update* before, long long steps, double* v) except -1:
@@ -666,7 +662,7 @@ def run_step(str function, Rule rule, list slots, object grads, tuple hyper) -> 
     cdef cnp.ndarray p, g, own
     cdef double cost = 0
     cdef long long steps = -1
-    cdef int team, state_type
+    cdef int team
     if grads is None:
         given = []
         for i in range(count):
@@ -717,14 +713,11 @@ def run_step(str function, Rule rule, list slots, object grads, tuple hyper) -> 
             u.g_stored = stored(cnp.PyArray_TYPE(g))
             u.first = NULL
             u.second = NULL
-            state_type = work_type(cnp.PyArray_TYPE(p))
             if rule.states > 0:
-                if slot.first is None or cnp.PyArray_TYPE(slot.first) != state_type:
-                    slot.first = zeros_like(p, state_type) if slot.first is None else contiguous(slot.first, state_type)
+                slot.first = state_for(p, slot.first)
                 u.first = cnp.PyArray_DATA(slot.first)
             if rule.states > 1:
-                if slot.second is None or cnp.PyArray_TYPE(slot.second) != state_type:
-                    slot.second = zeros_like(p, state_type) if slot.second is None else contiguous(slot.second, state_type)
+                slot.second = state_for(p, slot.second)
                 u.second = cnp.PyArray_DATA(slot.second)
             step_values(rule, slot, hyper, before, steps, u.values)
             steps = slot.steps
@@ -813,7 +806,7 @@ cdef class Gradients:
             self.updates[i].n = cnp.PyArray_SIZE(array)
             self.updates[i].p_stored = stored(cnp.PyArray_TYPE(array))
             self.updates[i].g_stored = self.updates[i].p_stored
-            self.cost += 0.1 * self.updates[i].n
+            self.cost += 0.07 * self.updates[i].n
 
     def __dealloc__(self):
         free(self.updates)

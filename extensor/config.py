@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,8 @@ __all__ = ["get_include", "show_config"]
 
 def get_version() -> str:
     """The version in pyproject.toml, as installed."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, seldom asked
+
     try:
         return version("extensor")
     except PackageNotFoundError:

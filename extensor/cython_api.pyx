@@ -1010,7 +1010,7 @@ cdef inline int product(
     job.threads = 1 if forked else threads
     job.nbatch_axes = 0
     job.batch_shape = job.a_batch = job.b_batch = job.c_batch = NULL
-    return run(&job)
+    return -1 if run(&job) < 0 else 0
 
 
 cdef int ex_gemm_f32(

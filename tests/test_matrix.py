@@ -493,7 +493,6 @@ def test_operands_that_are_views_of_each_other() -> None:
 
 SCRATCH = """
 import resource
-import checks
 import numpy as np
 import extensor as ex
 
@@ -594,3 +593,18 @@ def test_special_values(dtype: str) -> None:
     pairs = np.stack(np.meshgrid(values, values), axis=-1).reshape(-1, 2)
     checks.assert_forward(row, [pairs, np.ascontiguousarray(pairs[::7].T)])
     checks.assert_forward(row, [pairs[:8], pairs[0]])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_outer_keeps_the_sign_of_zero(dtype: str) -> None:
+    """It is no sum: -0.0 stays, in every layout and with out."""
+    a, b = np.array([0.0, -0.0, 1.0], dtype), np.array([-1.0, 0.0, 2.0, -0.0], dtype)
+    for layout in LAYOUTS:
+        x, y = LAYOUTS[layout](a), LAYOUTS[layout](b)
+        assert_same_bits(ex.outer(x, y), np.multiply.outer(x, y), layout)
+        for out in (
+            np.ones((3, 4), dtype),
+            np.ones((4, 3), dtype).T,
+            np.ones((6, 8), dtype)[::2, ::2],
+        ):
+            assert_same_bits(ex.outer(x, y, out=out), np.multiply.outer(x, y), f"{layout}, out")

@@ -3,8 +3,8 @@
 """Matrix product: blocking loops, threads and choice of path.
 
 The micro-kernels and the packing are in gemm.h, the explanation with a drawing in
-docs/gemm.md. The caller hands over one ``ex_gemm_job`` with valid buffers; 0 comes
-back, or -1 when there is no memory for the packing buffers (C is then unchanged).
+docs/gemm.md. The caller hands over one ``ex_gemm_job`` with valid buffers; the number of
+threads comes back, or -1 when there is no memory for the packing buffers (C is then unchanged).
 
 Paths, chosen by shape and strides alone, never by the number of threads:
 
@@ -375,7 +375,7 @@ cdef int tiles(Plan* p, const floating* x) noexcept nogil:
         for t in prange(tasks, num_threads=threads, schedule="dynamic"):
             tile_number(p, t, row_tiles, column_tiles, column_panels, scratch + threadid() * need)
     ex_scratch_put(scratch)
-    return 0
+    return threads
 
 
 # ---- a few rows times a matrix -----------------------------------------------------------
@@ -433,6 +433,7 @@ cdef int few_rows(const Plan* p, const floating* x) noexcept nogil:
         more = smaller(parts(p.n, 64), parts(2 * threads, p.kept.size))
         pieces = more if more > pieces else pieces
     if threads == 1 or pieces * p.kept.size == 1:
+        threads = 1
         for t in range(pieces * p.kept.size):
             row_task(p, t // pieces, cut(p.n, pieces, t % pieces),
                      cut(p.n, pieces, t % pieces + 1) - cut(p.n, pieces, t % pieces), x)
@@ -440,7 +441,7 @@ cdef int few_rows(const Plan* p, const floating* x) noexcept nogil:
         for t in prange(pieces * p.kept.size, num_threads=threads, schedule="dynamic"):
             row_task(p, t // pieces, cut(p.n, pieces, t % pieces),
                      cut(p.n, pieces, t % pieces + 1) - cut(p.n, pieces, t % pieces), x)
-    return 0
+    return threads
 
 
 # ---- column times row --------------------------------------------------------------------
@@ -472,7 +473,7 @@ cdef int outer(const Plan* p, const floating* x) noexcept nogil:
         pieces = smaller(p.m, parts(4 * threads, p.kept.size))
         for t in prange(pieces * p.kept.size, num_threads=threads, schedule="dynamic"):
             outer_task(p, t // pieces, cut(p.m, pieces, t % pieces), cut(p.m, pieces, t % pieces + 1), x)
-    return 0
+    return threads
 
 
 # ---- the plan ------------------------------------------------------------------------------
@@ -559,7 +560,7 @@ cdef int gemm(const ex_gemm_job* job, const floating* x, bint half) noexcept nog
     reverse(&p.kept)
     reverse(&p.summed)
     if p.m == 0 or p.n == 0 or p.kept.size == 0:
-        return 0
+        return 1
     if p.k == 0 or p.summed.size == 0:  # an empty sum: one step of nothing
         p.k, p.summed.count, p.summed.size = 0, 0, 1
     if not half and p.k > 0:

@@ -645,7 +645,7 @@ cdef void log_softmax_grad(
         y[i] = g[i] - c_exp(out[i]) * total[i]
 
 
-# ---------------------------------------------------------------- rows, for the Cython API
+# ---------------------------------------------------------------- rows: small calls, and the Cython API
 
 cdef void softmax_rows(
     const floating* x, floating* y, Py_ssize_t rows, Py_ssize_t n, bint log,
@@ -659,6 +659,58 @@ cdef void softmax_rows_backward(
 ) noexcept nogil:
     if rows > 0 and n > 0:
         backward_span(g, y, to, n, 1, 0, rows, log)
+
+
+cdef void extreme_rows_backward(
+    const floating* g, const floating* x, floating* to, Py_ssize_t rows, Py_ssize_t n, bint least,
+) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(rows):
+        extreme_row(x + k * n, g[k], to + k * n, n, MIN if least else MAX)
+
+
+cdef void arg_rows(
+    const floating* x, long long* to, Py_ssize_t rows, Py_ssize_t n, bint least,
+) noexcept nogil:
+    arg_span(x, to, n, 1, 0, rows, MIN if least else MAX)
+
+
+cdef void variance_rows(
+    const floating* x, floating* to, Py_ssize_t rows, Py_ssize_t n, double divisor, bint take_root,
+) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(rows):
+        to[k] = variance_row(x + k * n, n, divisor)
+    if take_root:
+        root(to, to, rows, NULL)
+
+
+cdef void logsumexp_rows(const floating* x, floating* to, Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
+    cdef floating power[RUN]
+    cdef floating level[50]
+    cdef floating top, shift
+    cdef Py_ssize_t k, start, size, tiles, carry, i
+    cdef int depth
+    for k in range(rows):
+        top = long_join(x + k * n, n, MAX)
+        finite_shift(&top, &shift, 1, NULL)
+        start = 0
+        tiles = 0
+        depth = 0
+        while start < n:
+            size = min(n - start, RUN)
+            for i in range(size):
+                power[i] = c_exp(x[k * n + start + i] - shift)
+            level[depth] = tile_join(power, size, SUM)
+            depth += 1
+            start += RUN
+            tiles += 1
+            carry = tiles
+            while depth > 1 and (carry % 2 == 0 or start >= n):
+                level[depth - 2] += level[depth - 1]
+                depth -= 1
+                carry //= 2
+        add_log(&level[0], &top, &to[k], 1, NULL)
 
 
 # ---------------------------------------------------------------- entry points, one per dtype
@@ -727,6 +779,11 @@ EXPORTS = {
     "softmax_rows": pair(<void*> softmax_rows[float], <void*> softmax_rows[double]),
     "softmax_rows_backward": pair(
         <void*> softmax_rows_backward[float], <void*> softmax_rows_backward[double]),
+    "extreme_rows_backward": pair(
+        <void*> extreme_rows_backward[float], <void*> extreme_rows_backward[double]),
+    "arg_rows": pair(<void*> arg_rows[float], <void*> arg_rows[double]),
+    "variance_rows": pair(<void*> variance_rows[float], <void*> variance_rows[double]),
+    "logsumexp_rows": pair(<void*> logsumexp_rows[float], <void*> logsumexp_rows[double]),
     "extreme_backward": (extreme_backward_f32, extreme_backward_f64),
     "arg": (arg_f32, arg_f64),
     "variance": (variance_f32, variance_f64),

@@ -1,0 +1,27 @@
+"""Formulas of the site as MathML: drawn by the browser itself, without a script or the network.
+
+MkDocs calls `on_page_content` for every page. The arithmatex extension has marked the formulas
+between dollar signs; each is converted here. A formula that cannot be converted stops the build.
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+from latex2mathml.converter import convert
+
+FORMULA = re.compile(
+    r'<(span|div) class="arithmatex">(?:\\\((.*?)\\\)|\\\[(.*?)\\\])</\1>', re.DOTALL
+)
+
+
+def _mathml(match: re.Match[str]) -> str:
+    inline = match[2] is not None
+    latex = unescape(match[2] if inline else match[3]).strip()
+    return convert(latex, display="inline" if inline else "block")
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    return FORMULA.sub(_mathml, html)

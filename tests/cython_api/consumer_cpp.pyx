@@ -1,0 +1,3 @@
+"""The consumer, compiled as C++."""
+
+include "consumer.pxi"
