@@ -42,7 +42,7 @@ cdef object shape_of(cnp.ndarray array)
 cdef cnp.ndarray bare(object x)
 cdef bint simple(cnp.ndarray a) noexcept
 cdef cnp.ndarray converted(cnp.ndarray array, int typenum)
-cdef cnp.ndarray upstream(str function, object grad_output)
+cdef cnp.ndarray upstream(str function, object grad_output, int beside=*)
 cdef cnp.ndarray checked_out(str function, object out, int ndim, Py_ssize_t* shape, int typenum)
 cdef object as_result(object out, cnp.ndarray array)
 cdef Overlap overlap(cnp.ndarray x, cnp.ndarray y) noexcept

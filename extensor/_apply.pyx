@@ -774,9 +774,11 @@ def shape_target(str function, str name, object x) -> Target:
     return target_of(function, name, x, True)
 
 
-cdef cnp.ndarray upstream(str function, object grad_output):
-    """grad_output as a floating array, or an error."""
+cdef cnp.ndarray upstream(str function, object grad_output, int beside=-1):
+    """grad_output as a floating array, or an error; a Python float is weak ``beside`` a dtype."""
     cdef cnp.ndarray array = bare(grad_output)
+    if type(grad_output) is float:
+        return np.asarray(grad_output, np.float64 if beside == cnp.NPY_DOUBLE else np.float32)
     if array is None or not simple(array):
         array = plain_array(grad_output, function, "grad_output")
     if not is_float(cnp.PyArray_TYPE(array)):
@@ -824,7 +826,7 @@ cpdef object backward(
         quick = quick_backward(gradients, grad_output, saved, targets, params)
         if quick is not None:
             return quick
-    cdef cnp.ndarray g = upstream(function, grad_output)
+    cdef cnp.ndarray g = upstream(function, grad_output, widest(saved, targets))
     cdef list items = [g], shapes = [], places = [None] * count, results = [None] * count
     cdef Target target
     cdef tuple wanted, outs
@@ -877,6 +879,20 @@ cpdef object backward(
                 np.copyto(array, place, casting="unsafe")
         results[k] = as_result(outs[k], array)
     return results[0] if count == 1 else tuple(results)
+
+
+cdef int widest(tuple saved, tuple targets):
+    """float64 if an operand has it: what a Python float as grad_output stands for."""
+    cdef cnp.ndarray array
+    cdef Target target
+    for x in saved:
+        array = bare(x)
+        if array is not None and cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE:
+            return cnp.NPY_DOUBLE
+    for target in targets if targets is not None else ():
+        if target.typenum == cnp.NPY_DOUBLE:
+            return cnp.NPY_DOUBLE
+    return cnp.NPY_FLOAT
 
 
 cdef object quick_backward(

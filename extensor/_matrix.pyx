@@ -302,8 +302,10 @@ cpdef object matmul(str function, object x, object z, object out=None, int only=
     return as_result(out, target)
 
 
-cdef cnp.ndarray shaped_upstream(str function, object grad_output, int ndim, Py_ssize_t* shape):
-    cdef cnp.ndarray g = upstream(function, grad_output)
+cdef cnp.ndarray shaped_upstream(
+    str function, object grad_output, int ndim, Py_ssize_t* shape, int beside,
+):
+    cdef cnp.ndarray g = upstream(function, grad_output, beside)
     cdef tuple wanted = tuple([shape[i] for i in range(ndim)])
     if shape_of(g) != wanted:
         raise ValueError(
@@ -326,7 +328,7 @@ cpdef object matmul_backward(
         raise ValueError(
             f"{function}: a and b must have one axis each, got shapes {shape_of(a)} and {shape_of(b)}")
     ndim = result_shape(function, a, b, shape)
-    g = shaped_upstream(function, grad_output, ndim, shape)
+    g = shaped_upstream(function, grad_output, ndim, shape, common(a, b))
     wanted = check_needs(function, needs, 2)
     outs = check_outs(function, out, 2)
     targets = [
@@ -523,7 +525,7 @@ cpdef object linear_backward(
     for axis in range(ndim):
         shape[axis] = cnp.PyArray_DIM(x, axis)
     shape[ndim - 1] = cnp.PyArray_DIM(weight, 0)
-    g = shaped_upstream(function, grad_output, ndim, shape)
+    g = shaped_upstream(function, grad_output, ndim, shape, common(x, weight))
     wanted = check_needs(function, needs, 3)
     outs = check_outs(function, out, 3)
     typenum = common_three(g, x, weight)

@@ -144,9 +144,11 @@ cdef inline int computed(int typenum):
     return cnp.NPY_FLOAT if typenum == cnp.NPY_FLOAT16 else typenum
 
 
-cdef cnp.ndarray slice_gradient(str function, object grad_output, tuple shape, tuple axes):
+cdef cnp.ndarray slice_gradient(
+    str function, object grad_output, tuple shape, tuple axes, int beside,
+):
     """grad_output of a reduction, given with or without the kept axes, in the keepdims shape."""
-    cdef cnp.ndarray g = upstream(function, grad_output)
+    cdef cnp.ndarray g = upstream(function, grad_output, beside)
     cdef tuple given = shape_of(g), kept = kept_shape(shape, axes, True)
     if given == kept:
         return g
@@ -311,7 +313,8 @@ def spread(str function, object grad_output, object input_shape, object axis, ob
     cdef object goal = shape_target(function, "input_shape", input_shape)
     cdef tuple shape = goal.shape
     cdef tuple axes = checked_axes(function, axis, len(shape))
-    cdef cnp.ndarray g = slice_gradient(function, grad_output, shape, axes), target, place
+    cdef cnp.ndarray g = slice_gradient(
+        function, grad_output, shape, axes, goal.typenum), target, place
     cdef int typenum = cnp.PyArray_TYPE(g)
     cdef int final = goal.typenum if goal.typenum >= 0 else typenum
     target = result_place(function, out, shape, final)
@@ -522,7 +525,7 @@ def extreme_backward(str function, object grad_output, object x, object axis, ob
     array = plain_array(x, function, "x")
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape))
     cdef int final, typenum, work
-    g = slice_gradient(function, grad_output, shape, axes)
+    g = slice_gradient(function, grad_output, shape, axes, cnp.PyArray_TYPE(array))
     refuse_empty(function, shape, axes)
     final = cnp.PyArray_TYPE(array) if is_float(cnp.PyArray_TYPE(array)) else cnp.PyArray_TYPE(g)
     typenum = np.result_type(g.dtype, array.dtype).num
@@ -658,7 +661,7 @@ def variance_backward(
     cdef tuple shape = shape_of(given), axes = checked_axes(function, axis, len(shape))
     cdef int final, typenum, work
     cdef double divisor = degrees(function, shape, axes, ddof)
-    g = slice_gradient(function, grad_output, shape, axes)
+    g = slice_gradient(function, grad_output, shape, axes, cnp.PyArray_TYPE(given))
     final = cnp.PyArray_TYPE(given) if is_float(cnp.PyArray_TYPE(given)) else cnp.PyArray_TYPE(g)
     typenum = np.result_type(g.dtype, given.dtype).num
     if root:
@@ -731,7 +734,7 @@ def logsumexp_backward(str function, object grad_output, object x, object output
     cdef cnp.ndarray given = plain_array(x, function, "x"), g, saved, target, place
     cdef tuple shape = shape_of(given), axes = checked_axes(function, axis, len(shape))
     cdef int final, typenum
-    g = slice_gradient(function, grad_output, shape, axes)
+    g = slice_gradient(function, grad_output, shape, axes, cnp.PyArray_TYPE(given))
     saved = slice_output(function, output, shape, axes)
     final = cnp.PyArray_TYPE(given) if is_float(cnp.PyArray_TYPE(given)) else cnp.PyArray_TYPE(g)
     typenum = np.result_type(g.dtype, given.dtype, saved.dtype).num
