@@ -36,7 +36,7 @@ help:
 	@echo "make test    build, install and test everything"
 	@echo "make lint    ruff, cython-lint, mypy"
 	@echo "make bench   compare with NumPy, PyTorch, JAX and numexpr"
-	@echo "make accuracy  every float32 input against references (an hour), into docs/accuracy.md"
+	@echo "make accuracy  every float32 input against references (15 minutes), into docs/accuracy.md"
 	@echo "make wheel   build/dist/extensor-*.whl"
 	@echo "make clean   remove everything made, but for the virtual environments"
 

@@ -16,11 +16,18 @@ FORMULA = re.compile(
     r'<(span|div) class="arithmatex">(?:\\\((.*?)\\\)|\\\[(.*?)\\\])</\1>', re.DOTALL
 )
 
+# Between a function's name and the letter beside it, TeX leaves a thin space.
+NAME = r"<mi>(?:sin|cos|tanh|ln)</mi>"
+SPACE = '<mspace width="0.17em"/>'
+BEFORE = re.compile(rf"(?<=</mi>)(?={NAME})")
+AFTER = re.compile(rf"({NAME})(?=<m[ins])")
+
 
 def _mathml(match: re.Match[str]) -> str:
     inline = match[2] is not None
     latex = unescape(match[2] if inline else match[3]).strip()
-    return convert(latex, display="inline" if inline else "block")
+    mathml = convert(latex, display="inline" if inline else "block")
+    return AFTER.sub(rf"\1{SPACE}", BEFORE.sub(SPACE, mathml))
 
 
 def on_page_content(html: str, **_: Any) -> str:

@@ -84,26 +84,25 @@ __all__ = [
     "uint32",
     "uint64",
 ]
-for _module in (
-    activations,
-    arithmetic,
-    broadcasting,
-    comparison,
-    config,
-    creation,
-    elementwise,
-    gradcheck,
-    initializers,
-    losses,
-    matrix,
-    optimizers,
-    parameters,
-    reduction,
-    schedulers,
-    shape,
-    threads,
-):
-    __all__ += [name for name in _module.__all__ if name not in __all__]  # tanh is in two
+# One by one, so that type checkers can follow.
+__all__ += activations.__all__
+__all__ += arithmetic.__all__
+__all__ += broadcasting.__all__
+__all__ += comparison.__all__
+__all__ += config.__all__
+__all__ += creation.__all__
+__all__ += elementwise.__all__
+__all__ += gradcheck.__all__
+__all__ += initializers.__all__
+__all__ += losses.__all__
+__all__ += matrix.__all__
+__all__ += optimizers.__all__
+__all__ += parameters.__all__
+__all__ += reduction.__all__
+__all__ += schedulers.__all__
+__all__ += shape.__all__
+__all__ += threads.__all__
+__all__[:] = dict.fromkeys(__all__)  # tanh is in two modules
 
 _tensor.bind_operators(
     {

@@ -887,7 +887,7 @@ cdef int widest(tuple saved, tuple targets):
     cdef Target target
     for x in saved:
         array = bare(x)
-        if array is not None and cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE:
+        if type(x) is np.float64 or (array is not None and cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE):
             return cnp.NPY_DOUBLE
     for target in targets if targets is not None else ():
         if target.typenum == cnp.NPY_DOUBLE:

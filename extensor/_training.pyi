@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, final
 
 from extensor._tensor import ExTensor
 
@@ -11,6 +11,7 @@ class Rule:
     states: int
     def __init__(self, name: str, states: int, cost: float) -> None: ...
 
+@final
 class Slot:
     owner: Any
     boxed: bool

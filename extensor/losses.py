@@ -41,6 +41,8 @@ _LOGITS = _training.Loss(
 
 
 def _not_negative(function: str, name: str, value: float) -> float:
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{function}: {name} must be a number, got {value!r}")
     number = float(value)
     if not (math.isfinite(number) and number >= 0):
         raise ValueError(f"{function}: {name} is {value!r}, a finite number >= 0 is needed")

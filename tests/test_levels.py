@@ -11,10 +11,14 @@ import pytest
 from helpers import cpu_level
 
 IN_USE, AVAILABLE = cpu_level()
-FILES = ("test_generic.py", "test_accuracy.py", "test_reduction.py", "test_matrix.py")
+FILES = (
+    *("test_generic.py", "test_accuracy.py", "test_reduction.py", "test_matrix.py"),
+    "test_cython_api.py",
+)
 KEYWORDS = (
     *("values", "gradients", "edge", "independence"),
     *("sums", "softmax", "variance", "ties", "sizes", "bound", "nan_and_inf"),
+    "equal_to_python",
 )
 
 

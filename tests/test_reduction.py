@@ -604,3 +604,10 @@ def test_sizes_around_the_lanes() -> None:
         np.testing.assert_allclose(
             ex.softmax(row), ref.softmax(row.astype("f8")), rtol=2e-5, atol=1e-40
         )
+
+
+def test_ties_beyond_what_float32_counts() -> None:
+    """Shares of more than 2²⁴ ties still add up to grad_output."""
+    x = np.ones((2**24 + 2**22, 2), np.float32)
+    shares = np.asarray(ex.max_reduce_backward(np.array([1.0, -3.0], np.float32), x, axis=0))
+    np.testing.assert_allclose(shares.sum(axis=0, dtype=np.float64), [1.0, -3.0], rtol=1e-6)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +70,24 @@ def check_class(node: ast.ClassDef, value: type) -> None:
     assert not missing, f"{node.name} lacks {missing}"
     public = {name for name in vars(value) if not name.startswith("_")}
     assert public <= listed, f"the stub of {node.name} lacks {public - listed}"
+
+
+def test_stubtest(tmp_path: Path) -> None:
+    """mypy's own comparison of stubs and annotations with what is there at run time."""
+    pytest.importorskip("mypy")
+    environment = dict(os.environ)
+    if not PACKAGE.is_relative_to(sys.prefix):  # a build in place: mypy has to be told
+        environment["MYPYPATH"] = str(PACKAGE.parent)
+        environment["PYTHONPATH"] = str(PACKAGE.parent)
+    allowed = Path(__file__).with_name("stubtest-allowlist.txt")
+    command = [sys.executable, "-m", "mypy.stubtest", "extensor", "--concise"]
+    command += ["--allowlist", str(allowed), "--ignore-unused-allowlist"]
+    done = subprocess.run(
+        [*command, "--ignore-disjoint-bases"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

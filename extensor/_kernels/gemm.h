@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "half.h"
 
 /* C[m,n] = A[m,k] B[k,n] + bias[n], or C += ...; strides in elements, any sign, zero
  * allowed for A and B. Batch axes are outermost first; an axis with c_batch 0 is summed
@@ -192,69 +193,14 @@ EX_FUNC void ex_scratch_put(void *p) {
 #undef EX_SINGLE
 
 /* ---- half precision ------------------------------------------------------------ */
-EX_INLINE float ex_half_to_float(uint16_t h) {
-#if EX_GNU && defined(__F16C__)
-    return _cvtsh_ss(h);
-#else
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu, bits;
-    float value;
-    if (rest >= 0x7c00u) bits = 0x7f800000u | (rest & 0x3ffu) << 13 | ((rest & 0x3ffu) ? 0x400000u : 0u);
-    else if (rest >= 0x400u) bits = (rest << 13) + 0x38000000u;
-    else {
-        value = (float)rest * 5.9604644775390625e-8f; /* 2^-24, exact */
-        memcpy(&bits, &value, 4);
-    }
-    bits |= sign;
-    memcpy(&value, &bits, 4);
-    return value;
-#endif
-}
-
-/* To nearest even. */
-EX_INLINE uint16_t ex_float_to_half(float value) {
-#if EX_GNU && defined(__F16C__)
-    return (uint16_t)_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
-#else
-    uint32_t bits, rest, sign;
-    memcpy(&bits, &value, 4);
-    sign = bits >> 16 & 0x8000u;
-    rest = bits & 0x7fffffffu;
-    if (rest > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | (rest >> 13 & 0x3ffu));
-    if (rest >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* 65520 and above */
-    if (rest < 0x38800000u) { /* below 2^-14: the addition rounds to multiples of 2^-24 */
-        float magnitude, shifted;
-        memcpy(&magnitude, &rest, 4);
-        shifted = magnitude + 0.5f;
-        memcpy(&rest, &shifted, 4);
-        return (uint16_t)(sign | (rest - 0x3f000000u));
-    }
-    rest += 0xfffu + (rest >> 13 & 1u);
-    return (uint16_t)(sign | ((rest - 0x38000000u) >> 13));
-#endif
-}
-
 EX_FUNC void ex_halves_to_floats(const uint16_t *s, ptrdiff_t stride, ptrdiff_t n, float *d) {
-    ptrdiff_t i = 0;
-    if (stride == 1) {
-#if EX_GNU && defined(__AVX512F__)
-        for (; i + 16 <= n; i += 16) _mm512_storeu_ps(d + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(s + i))));
-#elif EX_GNU && defined(__F16C__)
-        for (; i + 8 <= n; i += 8) _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(s + i))));
-#endif
-    }
-    for (; i < n; i++) d[i] = ex_half_to_float(s[i * stride]);
+    if (stride == 1) ex_half_to_float(s, d, n);
+    else for (ptrdiff_t i = 0; i < n; i++) d[i] = ex_half_value(s[i * stride]);
 }
 
 EX_FUNC void ex_floats_to_halves(const float *s, ptrdiff_t n, uint16_t *d, ptrdiff_t stride) {
-    ptrdiff_t i = 0;
-    if (stride == 1) {
-#if EX_GNU && defined(__AVX512F__)
-        for (; i + 16 <= n; i += 16) _mm256_storeu_si256((__m256i *)(d + i), _mm512_cvtps_ph(_mm512_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
-#elif EX_GNU && defined(__F16C__)
-        for (; i + 8 <= n; i += 8) _mm_storeu_si128((__m128i *)(d + i), _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
-#endif
-    }
-    for (; i < n; i++) d[i * stride] = ex_float_to_half(s[i]);
+    if (stride == 1) ex_float_to_half(s, d, n);
+    else for (ptrdiff_t i = 0; i < n; i++) d[i * stride] = ex_half_bits(s[i]);
 }
 
 /* ex_pack for halves: 64 steps of k at a time are converted into a small buffer that

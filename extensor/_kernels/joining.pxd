@@ -13,6 +13,7 @@ cdef enum:
     LANES = 64          # lanes of a contiguous reduction: four 512-bit registers of float32
     PARTS = 8           # pieces of DEPTH * LANES in the largest tile
     RUN = 4096          # elements of a long run that are joined as one tile
+    LEVELS = 52         # log2 of the longest run over RUN, and one more
 
 
 cdef inline floating join(floating a, floating b, int how) noexcept nogil:
@@ -116,21 +117,33 @@ cdef inline floating tile_join(const floating* x, Py_ssize_t n, int how) noexcep
     return tree_join(part, parts, 1, how)
 
 
+# A sum over tiles of unknown number: each tile's value is entered, and equal numbers of tiles are
+# joined pairwise, as a binary counter carries. The result is level[0] after the last one.
+cdef struct Tally:
+    Py_ssize_t tiles
+    int depth
+
+
+cdef inline void enter(floating value, floating* level, Tally* tally, bint last, int how) noexcept nogil:
+    cdef Py_ssize_t carry
+    level[tally.depth] = value
+    tally.depth += 1
+    tally.tiles += 1
+    carry = tally.tiles
+    while tally.depth > 1 and (carry % 2 == 0 or last):
+        level[tally.depth - 2] = join(level[tally.depth - 2], level[tally.depth - 1], how)
+        tally.depth -= 1
+        carry //= 2
+
+
 cdef inline floating long_join(const floating* x, Py_ssize_t n, int how) noexcept nogil:
-    """Join a contiguous run of any length: tiles, added pairwise as a binary counter does."""
-    cdef floating level[50]
-    cdef Py_ssize_t start = 0, tiles = 0, carry
-    cdef int depth = 0
+    """Join a contiguous run of any length."""
+    cdef floating level[LEVELS]
+    cdef Tally tally = Tally(0, 0)
+    cdef Py_ssize_t start = 0
     if n <= RUN:
         return tile_join(x, n, how)
     while start < n:
-        level[depth] = tile_join(x + start, min(n - start, RUN), how)
-        depth += 1
+        enter(tile_join(x + start, min(n - start, RUN), how), level, &tally, start + RUN >= n, how)
         start += RUN
-        tiles += 1
-        carry = tiles
-        while depth > 1 and (carry % 2 == 0 or start >= n):
-            level[depth - 2] = join(level[depth - 2], level[depth - 1], how)
-            depth -= 1
-            carry //= 2
     return level[0]

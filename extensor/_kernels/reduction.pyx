@@ -8,7 +8,9 @@ are, with the loop over the columns innermost, so that nothing is transposed.
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, sqrt, sqrtf
 
-from extensor._kernels.joining cimport DEPTH, RUN, join, long_join, tile_join
+from extensor._kernels.joining cimport (
+    DEPTH, LEVELS, RUN, Tally, enter, join, long_join, tile_join,
+)
 from extensor._kernels.types cimport MAX, MIN, SUM, floating, pair
 
 cdef extern from "vecmath.h" nogil:
@@ -19,11 +21,11 @@ cdef extern from "vecmath.h" nogil:
 
 cdef enum:
     COLUMNS = 128       # of a tile where the axis is not contiguous
-    LEVELS = 44         # log2 of the longest axis over DEPTH, and one more
     SHORT = 512         # rows up to this length are handled several at a time
     GROUP = 2048        # elements of such a group of rows
     NARROW = 16         # rows up to this length are turned: one lane each (DEPTH at the most)
     TOGETHER = 64       # such rows at a time
+    CARRY = 1 << 22     # rows after which counts are carried over into doubles
 
 
 cdef inline floating c_exp(floating x) noexcept nogil:
@@ -251,26 +253,18 @@ cdef inline floating product_sum(
     const floating* g, const floating* y, Py_ssize_t n, bint log,
 ) noexcept nogil:
     """Σ g·y of a row (softmax) or Σ g (log-softmax), tile by tile."""
-    cdef floating buffer[RUN]
-    cdef floating level[50]
-    cdef Py_ssize_t start = 0, tiles = 0, carry, i, size
-    cdef int depth = 0
+    cdef floating product[RUN]
+    cdef floating level[LEVELS]
+    cdef Tally tally = Tally(0, 0)
+    cdef Py_ssize_t start = 0, i, size
+    if log:
+        return long_join(g, n, SUM)
     while start < n:
         size = min(n - start, RUN)
-        if log:
-            level[depth] = tile_join(g + start, size, SUM)
-        else:
-            for i in range(size):
-                buffer[i] = g[start + i] * y[start + i]
-            level[depth] = tile_join(buffer, size, SUM)
-        depth += 1
+        for i in range(size):
+            product[i] = g[start + i] * y[start + i]
+        enter(tile_join(product, size, SUM), level, &tally, start + RUN >= n, SUM)
         start += RUN
-        tiles += 1
-        carry = tiles
-        while depth > 1 and (carry % 2 == 0 or start >= n):
-            level[depth - 2] += level[depth - 1]
-            depth -= 1
-            carry //= 2
     return level[0]
 
 
@@ -384,17 +378,27 @@ cdef void extreme_columns(
     """Find and count in one pass over memory, write in a second."""
     cdef floating top[COLUMNS]
     cdef floating count[COLUMNS]
+    cdef floating then[COLUMNS]     # the extremes when the counts were last carried over
+    cdef double carried[COLUMNS]    # float32 counts no further than 2**24
     cdef Py_ssize_t j, c
     for c in range(width):
         top[c] = x[c]
+        then[c] = x[c]
         count[c] = 1
+        carried[c] = 0
     for j in range(1, n):
         if how == MAX:
             extreme_step(x + j * inner, top, count, width, MAX)
         else:
             extreme_step(x + j * inner, top, count, width, MIN)
+        if j % CARRY == 0:
+            for c in range(width):
+                carried[c] = (carried[c] if ties(top[c], then[c]) else 0) + count[c]
+                then[c] = top[c]
+                count[c] = 0
     for c in range(width):
-        count[c] = g[c] / count[c]
+        carried[c] = (carried[c] if ties(top[c], then[c]) else 0) + count[c]
+        count[c] = <floating> (g[c] / carried[c])
     for j in range(n):
         for c in range(width):
             to[j * inner + c] = count[c] if ties(x[j * inner + c], top[c]) else <floating> 0
@@ -503,28 +507,22 @@ cdef void arg_run(
 cdef floating variance_row(const floating* x, Py_ssize_t n, double divisor) noexcept nogil:
     """Corrected two-pass: Σd² − (Σd)²/n over deviations d from the rounded mean."""
     cdef floating d[RUN]
-    cdef floating squares[50]
-    cdef floating plain[50]
+    cdef floating squares[LEVELS]
+    cdef floating plain[LEVELS]
+    cdef Tally tally_squares = Tally(0, 0), tally_plain = Tally(0, 0)
     cdef floating mean = long_join(x, n, SUM) / <floating> n
-    cdef Py_ssize_t start = 0, tiles = 0, carry, i, size
-    cdef int depth = 0
+    cdef Py_ssize_t start = 0, i, size
+    cdef bint last
     while start < n:
         size = min(n - start, RUN)
+        last = start + RUN >= n
         for i in range(size):
             d[i] = x[start + i] - mean
-        plain[depth] = tile_join(d, size, SUM)
+        enter(tile_join(d, size, SUM), plain, &tally_plain, last, SUM)
         for i in range(size):
             d[i] *= d[i]
-        squares[depth] = tile_join(d, size, SUM)
-        depth += 1
+        enter(tile_join(d, size, SUM), squares, &tally_squares, last, SUM)
         start += RUN
-        tiles += 1
-        carry = tiles
-        while depth > 1 and (carry % 2 == 0 or start >= n):
-            plain[depth - 2] += plain[depth - 1]
-            squares[depth - 2] += squares[depth - 1]
-            depth -= 1
-            carry //= 2
     return (squares[0] - plain[0] * (plain[0] / <floating> n)) / <floating> divisor
 
 
@@ -687,29 +685,21 @@ cdef void variance_rows(
 
 cdef void logsumexp_rows(const floating* x, floating* to, Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
     cdef floating power[RUN]
-    cdef floating level[50]
+    cdef floating level[LEVELS]
     cdef floating top, shift
-    cdef Py_ssize_t k, start, size, tiles, carry, i
-    cdef int depth
+    cdef Tally tally
+    cdef Py_ssize_t k, start, size, i
     for k in range(rows):
         top = long_join(x + k * n, n, MAX)
         finite_shift(&top, &shift, 1, NULL)
+        tally = Tally(0, 0)
         start = 0
-        tiles = 0
-        depth = 0
         while start < n:
             size = min(n - start, RUN)
             for i in range(size):
                 power[i] = c_exp(x[k * n + start + i] - shift)
-            level[depth] = tile_join(power, size, SUM)
-            depth += 1
+            enter(tile_join(power, size, SUM), level, &tally, start + RUN >= n, SUM)
             start += RUN
-            tiles += 1
-            carry = tiles
-            while depth > 1 and (carry % 2 == 0 or start >= n):
-                level[depth - 2] += level[depth - 1]
-                depth -= 1
-                carry //= 2
         add_log(&level[0], &top, &to[k], 1, NULL)
 
 

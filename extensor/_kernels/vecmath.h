@@ -36,10 +36,6 @@
 #define EXM_INLINE static inline
 #endif
 
-#if defined(__F16C__) || defined(__AVX512F__)
-#include <immintrin.h>
-#endif
-
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define EXM_HAS_FMA 1
 #define EXM_FMA_F32(a, b, c) __builtin_fmaf((a), (b), (c))
@@ -1579,83 +1575,6 @@ EXM_INLINE float exm_power_f32(float x, float y)
     magnitude = e > 200.0 ? inf : magnitude;
     magnitude = e < -200.0 ? 0.0 : magnitude;
     return exm_power_special_f32(x, y, (float)magnitude);
-}
-
-/* ------------------------------------------------------------------ float16 */
-
-/* One float16 value as float: exact; a signalling NaN becomes quiet, as the hardware does. */
-EXM_INLINE float exm_half_value(uint16_t h)
-{
-    uint32_t magnitude = h & 0x7fffu;
-    uint32_t normal = (magnitude << 13) + 0x38000000u;
-    uint32_t special = (magnitude << 13) | (magnitude > 0x7c00u ? 0x7fc00000u : 0x7f800000u);
-    uint32_t subnormal = exm_bits_f32((float)(int32_t)magnitude * 5.9604644775390625e-8f); /* 2^-24 */
-    uint32_t u = magnitude < 0x0400u ? subnormal : normal;
-    u = magnitude >= 0x7c00u ? special : u;
-    return exm_from_bits_f32(u | (uint32_t)(h & 0x8000u) << 16);
-}
-
-/* float to float16, to nearest even, overflow to inf, NaN quiet. Below 2^-14 the addition of 0.5, whose
- * last place is float16's smallest number, does the rounding. */
-EXM_INLINE uint16_t exm_half_bits(float x)
-{
-    uint32_t u = exm_bits_f32(x), magnitude = u & 0x7fffffffu;
-    uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-    uint32_t subnormal = exm_bits_f32(exm_from_bits_f32(magnitude) + 0.5f) - 0x3f000000u;
-    uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
-    uint32_t h = magnitude < 0x38800000u ? subnormal : normal;
-    h = magnitude >= 0x477ff000u ? 0x7c00u : h;
-    h = magnitude > 0x7f800000u ? nan : h;
-    return (uint16_t)(h | (u >> 16 & 0x8000u));
-}
-
-/* double to float16, rounded once: through float rounded to odd, which keeps what the second rounding needs. */
-EXM_INLINE uint16_t exm_double_to_half(double x)
-{
-    float f = (float)x;
-    uint32_t u = exm_bits_f32(f);
-    double nearest = exm_abs_f64((double)f), wanted = exm_abs_f64(x);
-    uint32_t odd = nearest < wanted ? u + 1 : u - 1;
-    int fix = (nearest < wanted || nearest > wanted) && (u & 1u) == 0;
-    return exm_half_bits(exm_from_bits_f32(fix ? odd : u));
-}
-
-EXM_INLINE void exm_half_to_float(const uint16_t *x, float *y, ptrdiff_t n)
-{
-    ptrdiff_t i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(y + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(x + i))));
-#endif
-#if defined(__F16C__)
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(x + i))));
-    for (; i < n; i++)
-        y[i] = _cvtsh_ss(x[i]);
-#else
-    for (; i < n; i++)
-        y[i] = exm_half_value(x[i]);
-#endif
-}
-
-EXM_INLINE void exm_float_to_half(const float *x, uint16_t *y, ptrdiff_t n)
-{
-    ptrdiff_t i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= n; i += 16)
-        _mm256_storeu_si256((__m256i *)(void *)(y + i),
-                            _mm512_cvtps_ph(_mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
-#endif
-#if defined(__F16C__)
-    for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(void *)(y + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
-    for (; i < n; i++)
-        y[i] = _cvtss_sh(x[i], _MM_FROUND_TO_NEAREST_INT);
-#else
-    for (; i < n; i++)
-        y[i] = exm_half_bits(x[i]);
-#endif
 }
 
 /* ------------------------------------------------------------------ one name for both types */

@@ -7,8 +7,6 @@ that (no bounds checks, no Python objects). Cython sees them as double -> double
 keep the argument and the place the result goes to `floating`: ``cdef floating t = vm.exp(x[i])``, then calculate
 with ``t``. In an expression beside other terms, or nested (``vm.log(vm.exp(x))``), use such a variable too.
 """
-from libc.stdint cimport uint16_t
-
 
 cdef extern from "vecmath.h" nogil:
     # by the type of the argument
@@ -131,10 +129,3 @@ cdef extern from "vecmath.h" nogil:
     double exm_sin_rare_f64(double x) noexcept
     float exm_cos_rare_f32(float x) noexcept
     double exm_cos_rare_f64(double x) noexcept
-
-    # float16, kept as its bits
-    float exm_half_value(uint16_t h) noexcept
-    uint16_t exm_half_bits(float x) noexcept
-    uint16_t exm_double_to_half(double x) noexcept
-    void exm_half_to_float(const uint16_t* x, float* y, Py_ssize_t n) noexcept
-    void exm_float_to_half(const float* x, uint16_t* y, Py_ssize_t n) noexcept
