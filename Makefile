@@ -29,7 +29,7 @@ WHEEL_FILE = $$(ls $(CURDIR)/build/dist/*.whl)
 INSTALLED = import extensor, sys; sys.exit(None if extensor.__file__.startswith(sys.prefix) else f"{extensor.__file__} is not the installed extensor")
 
 .DELETE_ON_ERROR:
-.PHONY: demo test bench accuracy lint wheel clean help
+.PHONY: demo test bench accuracy lint wheel wheel-check docs clean help
 
 help:
 	@echo "make demo    learn to read handwritten digits: progress bar, confusions, pictures in out/"
@@ -38,6 +38,8 @@ help:
 	@echo "make bench   compare with NumPy, PyTorch, JAX and numexpr"
 	@echo "make accuracy  every float32 input against references (15 minutes), into docs/accuracy.md"
 	@echo "make wheel   build/dist/extensor-*.whl"
+	@echo "make wheel-check  try the wheel in empty environments, with the oldest and the newest NumPy"
+	@echo "make docs    the documentation site, into build/site"
 	@echo "make clean   remove everything made, but for the virtual environments"
 
 demo: $(STAMPS)/demo
@@ -67,6 +69,14 @@ accuracy: $(STAMPS)/accuracy
 
 wheel: $(WHEEL)
 	@ls -l build/dist/*.whl
+
+wheel-check: $(WHEEL)
+	$(VENV)/bin/python -P tests/wheel_check.py $(WHEEL_FILE)
+
+# The program mkdocs, not `python -m mkdocs`, which would read the source tree for the package.
+docs: $(STAMPS)/docs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict --site-dir build/site
+	@echo "build/site/index.html"
 
 clean:
 	rm -rf build dist out *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
@@ -119,7 +129,7 @@ define install
 	@$(1) $(PIP) "$(WHEEL_FILE)[$(2)]"
 endef
 
-$(STAMPS)/test $(STAMPS)/demo $(STAMPS)/accuracy: $(STAMPS)/%: $(WHEEL) | $(VENV)/bin/python
+$(STAMPS)/test $(STAMPS)/demo $(STAMPS)/accuracy $(STAMPS)/docs: $(STAMPS)/%: $(WHEEL) | $(VENV)/bin/python
 	$(call install,$(VENV)/bin/python,$*)
 	@touch $@
 

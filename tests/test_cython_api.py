@@ -423,7 +423,7 @@ def test_update(case: str, kind: str) -> None:
 # --- threads and forks --------------------------------------------------------------------------
 
 SCRIPT_START = f"""
-import os, sys
+import os, signal, sys
 sys.path.insert(0, {str(HERE)!r})
 import numpy as np
 import extensor as ex
@@ -449,6 +449,7 @@ FORK = """
 gemm(a, a, c, threads=3)
 child = os.fork()
 if child == 0:
+    signal.alarm(60)  # a child that hangs ends all the same
     again, x = np.zeros_like(a), np.ones(2**21)
     FUNCTIONS["ex_exp_f64"](x=x, y=x, n=x.size)
     right = gemm(a, a, again, threads=3) == 0 and (again == c).all() and np.ptp(x) == 0

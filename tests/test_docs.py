@@ -64,3 +64,23 @@ def test_files_named_in_the_readme_exist() -> None:
     links = re.findall(r"\]\(([^)#]+)\)", text)
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_site_has_every_page() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = set(re.findall(r": ([\w/-]+\.md)$", text, re.MULTILINE))
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert listed == pages
+
+
+def test_the_reference_has_every_module() -> None:
+    text = "".join(path.read_text("utf-8") for path in (ROOT / "docs" / "api").glob("*.md"))
+    shown = set(re.findall(r"^::: extensor\.(\w+)", text, re.MULTILINE))
+    modules = {path.stem for path in (ROOT / "extensor").glob("[a-z]*.py")}
+    assert shown == modules
+
+
+def test_links_between_pages() -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        links = re.findall(r"\]\(([\w./-]+)(?:#[\w-]*)?\)", page.read_text("utf-8"))
+        assert [link for link in links if not (page.parent / link).exists()] == [], page.name

@@ -6,19 +6,30 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 
 import extensor as ex
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("setup.py", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "Makefile")
+SOURCES = (
+    "setup.py",
+    "pyproject.toml",
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE",
+    "Makefile",
+    "mkdocs.yml",
+)
 WHEEL = os.environ.get("EXTENSOR_WHEEL", "")
 
 needs_wheel = pytest.mark.skipif(
@@ -124,3 +135,36 @@ def test_source_distribution_holds_everything_to_build(tmp_path: Path) -> None:
     wanted |= {f"tests/{path.name}" for path in (ROOT / "tests").glob("*.py")}
     assert wanted - names == set()
     assert not [name for name in names if name.startswith("build/") or name.endswith(".so")]
+
+
+def project() -> dict[str, Any]:
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        return tomllib.load(file)
+
+
+def test_the_version_is_in_one_place() -> None:
+    version = project()["project"]["version"]
+    if WHEEL:
+        assert ex.__version__ == version
+        assert PurePosixPath(WHEEL).name.startswith(f"extensor-{version}-")
+    sources = [ROOT / "setup.py", ROOT / "Makefile", ROOT / "mkdocs.yml"]
+    sources += (ROOT / "extensor").glob("**/*.p*")
+    assert [s.name for s in sources if s.is_file() and version in s.read_text("utf-8")] == []
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## (\S+)", changes, re.MULTILINE)
+    assert newest and newest[1] == version
+
+
+def test_extras() -> None:
+    extras = project()["project"]["optional-dependencies"]
+    assert {"test", "demo", "bench", "docs", "lint"} <= extras.keys()
+
+
+def test_python_versions_agree() -> None:
+    """requires-python, the classifiers, the wheels to build and the tools' targets."""
+    data = project()
+    minors = re.findall(r"Python :: 3\.(\d+)", " ".join(data["project"]["classifiers"]))
+    assert data["project"]["requires-python"] == f">=3.{min(map(int, minors))}"
+    assert data["tool"]["cibuildwheel"]["build"] == [f"cp3{minor}-*" for minor in minors]
+    assert data["tool"]["mypy"]["python_version"] == f"3.{minors[0]}"
+    assert data["tool"]["ruff"]["target-version"] == f"py3{minors[0]}"
