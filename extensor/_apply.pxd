@@ -13,6 +13,7 @@ cdef class Op:
     cdef int args[4]
     cdef double cost                    # nanoseconds an element, float32, one core
     cdef bint gives_bool
+    cdef bint keeps_dtype               # integers: NumPy's loop never warns and keeps the dtype
     cdef bint float_only                # integers are converted as np.exp converts them
     cdef bint mask_first                # the first operand is a condition
 
@@ -51,3 +52,5 @@ cdef int reduce_into(
     str function, Gradient block, list arrays, tuple shape, cnp.ndarray place, int how,
     double divisor, tuple params) except -1
 cdef int reduce_flat(str function, cnp.ndarray array, cnp.ndarray place, int how, double divisor) except -1
+cdef cnp.ndarray reduce_axis(
+    str function, cnp.ndarray array, int axis, bint keepdims, int how, bint mean)

@@ -55,6 +55,9 @@ cdef Driver run_map = <Driver> pointer(_drive["map"])
 cdef Driver run_reduce_f32 = <Driver> pointer(_drive["reduce_f32"])
 cdef Driver run_reduce_f64 = <Driver> pointer(_drive["reduce_f64"])
 
+# NumPy's integer loops that never warn, and whose result has the operands' dtype.
+cdef set _SILENT = {np.add, np.subtract, np.multiply, np.negative, np.maximum, np.minimum}
+
 # Cost classes: nanoseconds an element of float32 on one core, for the decision to use threads.
 COSTS = {"memory": 0.08, "divide": 0.15, "math": 0.3, "heavy": 1.0, "libm": 5.0}
 
@@ -76,6 +79,7 @@ cdef class Op:
             self.args[i] = arg
         self.cost = COSTS[cost]
         self.gives_bool = gives_bool
+        self.keeps_dtype = numpy in _SILENT
         self.float_only = float_only
         self.mask_first = mask_first
 
@@ -247,6 +251,31 @@ cdef int broadcast(str function, tuple names, list shapes, Py_ssize_t* out) exce
                     operands_text(function, names, shapes)
                     + f", which do not broadcast: axis {offset + axis - ndim} is {have} in one "
                     f"and {size} in another")
+    return ndim
+
+
+cdef int broadcast_items(str function, tuple names, list items, int* kinds, Py_ssize_t* out) except -1:
+    """The broadcast shape of operands; their shapes become Python objects only for an error."""
+    cdef int i, axis, offset, ndim = 0
+    cdef Py_ssize_t size
+    cdef cnp.ndarray array
+    for i in range(len(items)):
+        if kinds[i] == ARRAY:
+            ndim = max(ndim, cnp.PyArray_NDIM(items[i]))
+    for axis in range(ndim):
+        out[axis] = 1
+    for i in range(len(items)):
+        if kinds[i] != ARRAY:
+            continue
+        array = items[i]
+        offset = ndim - cnp.PyArray_NDIM(array)
+        for axis in range(cnp.PyArray_NDIM(array)):
+            size = cnp.PyArray_DIM(array, axis)
+            if out[offset + axis] == 1:
+                out[offset + axis] = size
+            elif size != 1 and size != out[offset + axis]:
+                shapes = [() if kinds[k] != ARRAY else shape_of(items[k]) for k in range(len(items))]
+                return broadcast(function, names, shapes, out)      # raises
     return ndim
 
 
@@ -479,12 +508,10 @@ cdef object forward(Op op, tuple inputs, object out, tuple params):
     cdef Py_ssize_t n = 1
     cdef int i, typenum, result, ndim, first = 1 if op.mask_first else 0
     cdef cnp.ndarray target, place
-    cdef list items = [], shapes = []
+    cdef list items = []
     collect(op.name, op.names, inputs, items, kinds)
     typenum = promoted(op.name, items, kinds, first)
-    for i in range(op.arity):
-        shapes.append(() if kinds[i] != ARRAY else shape_of(items[i]))
-    ndim = broadcast(op.name, op.names, shapes, shape)
+    ndim = broadcast_items(op.name, op.names, items, kinds, shape)
     if op.gives_bool and op.numpy is not None and whole_numbers(items, kinds):
         return integers(op, items, out, ndim, shape, typenum)       # int64 beside uint64 is exact
     if not is_float(typenum):
@@ -553,6 +580,14 @@ cdef double scalar_value(str function, str name, object value) except? -1.0:
         raise OverflowError(f"{function}: {name}: the Python int is too large for a float") from None
 
 
+cdef bint one_dtype(list items, int typenum):
+    """Whether every operand is an array of one integer dtype (bool has rules of its own)."""
+    for item in items:
+        if not isinstance(item, np.ndarray) or cnp.PyArray_TYPE(item) != typenum:
+            return False
+    return typenum != cnp.NPY_BOOL
+
+
 cdef object integers(Op op, list items, object out, int ndim, Py_ssize_t* shape, int typenum):
     """Integer and bool results: NumPy's own loops, with this library's memory and errors."""
     cdef cnp.ndarray target
@@ -561,7 +596,7 @@ cdef object integers(Op op, list items, object out, int ndim, Py_ssize_t* shape,
     try:
         if op.gives_bool:
             typenum = cnp.NPY_BOOL
-        elif isinstance(op.numpy, np.ufunc):
+        elif isinstance(op.numpy, np.ufunc) and not (op.keeps_dtype and one_dtype(items, typenum)):
             dtypes = [item.dtype if isinstance(item, np.ndarray) else type(item) for item in items]
             if not any([isinstance(item, np.ndarray) for item in items]):
                 items = [np.asarray(item, cnp.PyArray_DescrFromType(typenum)) for item in items]
@@ -570,13 +605,16 @@ cdef object integers(Op op, list items, object out, int ndim, Py_ssize_t* shape,
             typenum = op.numpy.resolve_dtypes((*dtypes, None))[-1].num
         target = new_array(ndim, shape, typenum) if out is None else checked_out(
             op.name, out, ndim, shape, typenum)
-        if op.numpy is np.power and np.less(items[1], 0).any():     # NumPy would write some first
-            raise ValueError("integers to negative integer powers are not allowed")
-        zeros = np.equal(items[0], 0) if op.numpy is np.reciprocal else None
-        with np.errstate(all="ignore"):
+        if op.keeps_dtype or op.gives_bool:
             op.numpy(*items, out=target)
-        if zeros is not None:
-            target[zeros] = 0
+        else:
+            if op.numpy is np.power and np.less(items[1], 0).any():     # NumPy would write some first
+                raise ValueError("integers to negative integer powers are not allowed")
+            zeros = np.equal(items[0], 0) if op.numpy is np.reciprocal else None
+            with np.errstate(all="ignore"):
+                op.numpy(*items, out=target)
+            if zeros is not None:
+                target[zeros] = 0
     except (TypeError, ValueError, OverflowError) as error:
         if str(error).startswith(op.name + ":"):
             raise
@@ -1156,12 +1194,21 @@ cdef int run_reduce(
 ) except -1:
     """Reduce the job's call over the axes that ``place`` lacks (size 1 or absent there)."""
     cdef bint reduced[MAX_AXES]
-    cdef Axis kept[MAX_AXES]
-    cdef Axis gone[MAX_AXES]
-    cdef int axis, i, kept_count, gone_count, offset = ndim - cnp.PyArray_NDIM(place)
+    cdef int axis, offset = ndim - cnp.PyArray_NDIM(place)
     for axis in range(ndim):
         reduced[axis] = axis < offset or cnp.PyArray_DIM(place, axis - offset) != shape[axis]
     fill_operand(job, 0, True, place, ndim, shape)
+    return reduce_axes(job, reduced, ndim, shape, cost, n, how, divisor, typenum, function)
+
+
+cdef int reduce_axes(
+    Job* job, bint* reduced, int ndim, Py_ssize_t* shape, double cost, Py_ssize_t n,
+    int how, double divisor, int typenum, str function,
+) except -1:
+    """Reduce the job's call over marked axes into its output."""
+    cdef Axis kept[MAX_AXES]
+    cdef Axis gone[MAX_AXES]
+    cdef int i, kept_count, gone_count
     kept_count = take_axes(job, ndim, shape, reduced, False, kept)
     gone_count = take_axes(job, ndim, shape, reduced, True, gone)
     job.column_mode = (
@@ -1273,6 +1320,44 @@ cdef int reduce_flat(str function, cnp.ndarray array, cnp.ndarray place, int how
     job.kept_axes = 0
     return execute(
         &job, run_reduce_f64 if typenum == cnp.NPY_DOUBLE else run_reduce_f32, 0.08, job.shape[0], function)
+
+
+cdef cnp.ndarray reduce_axis(
+    str function, cnp.ndarray array, int axis, bint keepdims, int how, bint mean,
+):
+    """A float array that is not empty reduced along one axis."""
+    cdef Job job
+    cdef bint reduced[MAX_AXES]
+    cdef Py_ssize_t sizes[MAX_AXES]
+    cdef int i, k = 0, ndim = cnp.PyArray_NDIM(array), typenum = cnp.PyArray_TYPE(array)
+    cdef Py_ssize_t* shape = <Py_ssize_t*> cnp.PyArray_DIMS(array)
+    cdef cnp.ndarray place
+    for i in range(ndim):
+        reduced[i] = i == axis
+        if i != axis or keepdims:
+            sizes[k] = 1 if i == axis else shape[i]
+            k += 1
+    place = new_array(k, sizes, typenum)
+    job.inputs = 1
+    job.outputs = 1
+    job.stage = False
+    fill_operand(&job, 0, False, array, ndim, shape)
+    k = 0
+    for i in range(ndim):       # the output's strides as the input's axes see them
+        job.y[0].strides[i] = 0
+        if i != axis:
+            job.y[0].strides[i] = cnp.PyArray_STRIDE(place, k)
+        if i != axis or keepdims:
+            k += 1
+    job.y[0].data = cnp.PyArray_BYTES(place)
+    job.y[0].itemsize = cnp.PyArray_ITEMSIZE(place)
+    job.y[0].half = typenum == cnp.NPY_FLOAT16
+    job.calls[0].block = NULL
+    job.calls[0].arity = 1
+    job.calls[0].args[0] = 0
+    reduce_axes(&job, reduced, ndim, shape, 0.08, cnp.PyArray_SIZE(array), how,
+                shape[axis] if mean else 1, typenum, function)
+    return place
 
 
 cpdef object sum_to(str function, object grad, tuple original, object out=None):

@@ -12,7 +12,8 @@ from libc.math cimport NAN
 
 from extensor._apply cimport (
     APART, Gradient, as_result, bare, checked_out, converted, float_for, is_float, map_into,
-    note_team, overlap, pointer, reduce_flat, reduce_into, shape_of, simple, team_for, upstream,
+    note_team, overlap, pointer, reduce_axis,
+    reduce_flat, reduce_into, shape_of, simple, team_for, upstream,
 )
 from extensor._kernels.types cimport MAX, MAX_AXES, MIN, SUM
 from extensor._memory cimport new_array
@@ -227,6 +228,18 @@ cdef bint whole(cnp.ndarray array, object axis, bint keepdims, object out):
         and simple(array) and cnp.PyArray_SIZE(array) > 0)
 
 
+cdef bint single(cnp.ndarray array, object axis, object out):
+    """The other common case: one axis of a float tensor."""
+    return (
+        type(axis) is int and out is None and is_float(cnp.PyArray_TYPE(array))
+        and cnp.PyArray_SIZE(array) > 0
+        and -cnp.PyArray_NDIM(array) <= axis < cnp.PyArray_NDIM(array))
+
+
+cdef inline int along(cnp.ndarray array, object axis):
+    return axis + cnp.PyArray_NDIM(array) if axis < 0 else axis
+
+
 def total(str function, object x, object axis, bint keepdims, object out, bint mean):
     """Sum or mean."""
     cdef cnp.ndarray array = bare(x), target, place
@@ -239,6 +252,8 @@ def total(str function, object x, object axis, bint keepdims, object out, bint m
         target = new_array(0, NULL, cnp.PyArray_TYPE(array))
         reduce_flat(function, array, target, SUM, cnp.PyArray_SIZE(array) if mean else 1)
         return wrap(target)
+    if single(array, axis, out):
+        return wrap(reduce_axis(function, array, along(array, axis), keepdims, SUM, mean))
     shape = shape_of(array)
     axes = checked_axes(function, axis, len(shape))
     typenum = cnp.PyArray_TYPE(array)
@@ -278,6 +293,8 @@ def extreme(str function, object x, object axis, bint keepdims, object out, bint
         target = new_array(0, NULL, cnp.PyArray_TYPE(array))
         reduce_flat(function, array, target, MIN if least else MAX, 1)
         return wrap(target)
+    if single(array, axis, out):
+        return wrap(reduce_axis(function, array, along(array, axis), keepdims, MIN if least else MAX, False))
     shape = shape_of(array)
     axes = checked_axes(function, axis, len(shape))
     typenum = cnp.PyArray_TYPE(array)

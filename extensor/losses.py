@@ -116,7 +116,9 @@ def smooth_l1(
     beta : float
         Where the square ends; 0 gives |d|.
     reduction : {"none", "mean", "sum"}
+        As for `mean_squared_error`.
     out : ExTensor or ndarray, optional
+        Where the result is written.
 
     Examples
     --------
@@ -172,7 +174,9 @@ def binary_cross_entropy(
     eps : float
         Least probability taken seriously.
     reduction : {"none", "mean", "sum"}
+        As for `mean_squared_error`.
     out : ExTensor or ndarray, optional
+        Where the result is written.
 
     Examples
     --------
@@ -226,7 +230,9 @@ def binary_cross_entropy_with_logits(
     targets : array_like
         Labels, 0 or 1 or between, of the same shape. A term with factor 0 counts 0.
     reduction : {"none", "mean", "sum"}
+        As for `mean_squared_error`.
     out : ExTensor or ndarray, optional
+        Where the result is written.
 
     Examples
     --------
@@ -284,6 +290,7 @@ def cross_entropy(
     reduction : {"none", "mean", "sum"}
         "mean" divides by the number of results that are not ignored.
     out : ExTensor or ndarray, optional
+        Where the result is written.
 
     Raises
     ------

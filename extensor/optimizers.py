@@ -229,6 +229,7 @@ class SGD(_Optimizer):
     Parameters
     ----------
     params : list of Parameter or ExTensor, or ParameterDict
+        What to update, in place.
     lr : float
         Learning rate.
     momentum : float
@@ -289,10 +290,13 @@ class Adam(_Optimizer):
     Parameters
     ----------
     params : list of Parameter or ExTensor, or ParameterDict
+        What to update, in place.
     lr : float
+        Learning rate.
     betas : (float, float)
         β₁ and β₂, in [0, 1).
     eps : float
+        Keeps the step bounded where the running mean of squares is near 0.
     weight_decay : float
         λ, added to the gradient.
 
@@ -378,10 +382,13 @@ class RMSprop(_Optimizer):
     Parameters
     ----------
     params : list of Parameter or ExTensor, or ParameterDict
+        What to update, in place.
     lr : float
+        Learning rate.
     alpha : float
         In [0, 1).
     eps : float
+        Keeps the step bounded where the running mean of squares is near 0.
     momentum : float
         μ.
     weight_decay : float
@@ -438,6 +445,7 @@ def clip_grad_norm(grads: Any, max_norm: float) -> float:
     grads : list of ExTensor
         None entries are skipped; a `Parameter` stands for its ``.grad``.
     max_norm : float
+        The largest norm to leave as it is.
 
     Returns
     -------

@@ -148,6 +148,7 @@ class WarmupLR(_Scheduler):
     Parameters
     ----------
     optimizer : an optimizer
+        Whose ``lr`` is set.
     warmup_steps : int
         How many updates the warm-up takes; the first has lr / warmup_steps.
     after : scheduler, optional

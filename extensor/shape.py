@@ -169,6 +169,7 @@ def reshape(x: ArrayLike, shape: Shape | int) -> ExTensor:
     Parameters
     ----------
     x : array_like
+        The tensor.
     shape : int or sequence of int
         The new shape; one size may be −1 and follows from the others.
 
@@ -526,6 +527,7 @@ def concatenate(tensors: Sequence[ArrayLike], axis: int = 0, *, out: Out = None)
     tensors : sequence of array_like
         One or more, of equal shapes but for this axis.
     axis : int
+        The axis to join along.
     out : ExTensor or ndarray, optional
         Where the result goes.
 
@@ -557,9 +559,11 @@ def concatenate_backward(
     Parameters
     ----------
     grad_output : array_like
+        Gradient of the result, in its shape.
     shapes : sequence
         For each input its shape, or the tensor.
     axis : int
+        The axis that was joined along.
     needs : sequence of bool, optional
         Which gradients are wanted; the others are None.
 
@@ -650,10 +654,12 @@ def split(x: ArrayLike, sections_or_indices: int | Sequence[int], axis: int = 0)
     Parameters
     ----------
     x : array_like
+        The tensor.
     sections_or_indices : int or sequence of int
         The number of equal parts, or where to cut: ``[2, 5]`` gives x[:2], x[2:5] and x[5:].
         Cuts count from the end where negative, and are in ascending order.
     axis : int
+        The axis to cut.
 
     Examples
     --------
@@ -815,6 +821,7 @@ def getitem_backward(
     index : any index
         Ints, slices, None, Ellipsis, arrays of ints or bools, or a tuple of them.
     input_shape : sequence of int or tensor
+        The shape of the indexed tensor, or the tensor itself.
     out : ExTensor or ndarray, optional
         Where the result goes.
 

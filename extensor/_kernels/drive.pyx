@@ -527,10 +527,11 @@ cdef void join_rows(
 ) noexcept nogil:
     """Column mode: one tile, joined row by row into sums[0:cols]."""
     cdef Py_ssize_t width = cols * plan.fold, n = rows * cols, i, start = 0, r
+    cdef floating zero = 0
     cdef const floating* tile
     cdef const Operand* x = &job.x[0]
     for i in range(width):
-        sums[i] = neutral(job.how, sums[i])
+        sums[i] = neutral(job.how, zero)
     if (job.calls[0].block == NULL and plan.fold == 1 and not x.half
             and x.strides[job.ndim - 1] == sizeof(floating)):
         for r in range(rows):

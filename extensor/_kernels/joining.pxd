@@ -36,7 +36,7 @@ cdef inline floating lane_join(
     cdef Py_ssize_t i, start = 0
     cdef int width = lanes
     for i in range(lanes):
-        lane[i] = neutral(how, lane[i])
+        lane[i] = neutral(how, x[0])
     while start + lanes <= n:
         for i in range(lanes):
             lane[i] = join(lane[i], x[start + i], how)

@@ -1,7 +1,8 @@
-"""Formulas of the site as MathML: drawn by the browser itself, without a script or the network.
+"""What MkDocs does to every page of the site beyond its own work.
 
-MkDocs calls `on_page_content` for every page. The arithmatex extension has marked the formulas
-between dollar signs; each is converted here. A formula that cannot be converted stops the build.
+Formulas become MathML, drawn by the browser itself, without a script or the network: the arithmatex
+extension marks what stands between dollar signs, and each is converted here. A formula that cannot
+be converted stops the build. Examples that show a session (``>>>``) are coloured as one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ def _mathml(match: re.Match[str]) -> str:
     latex = unescape(match[2] if inline else match[3]).strip()
     mathml = convert(latex, display="inline" if inline else "block")
     return AFTER.sub(rf"\1{SPACE}", BEFORE.sub(SPACE, mathml))
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    return re.sub(r"^```python\n(?=>>> )", "```pycon\n", markdown, flags=re.MULTILINE)
 
 
 def on_page_content(html: str, **_: Any) -> str:
