@@ -32,6 +32,10 @@ SEAMS = [
 ]  # fmt: skip
 
 
+# inputs that once exceeded a bound; the page names where the worst errors are now
+FOUND = {("mish", "float32"): ["-5.196963"]}
+
+
 @dataclass(frozen=True)
 class Row:
     name: str
@@ -106,6 +110,7 @@ def measured() -> list[list[str]]:
 def worst_points(row: Row, dtype: str) -> list[np.ndarray]:
     """Arguments, each an array."""
     found = [cells[4].split(", ") for cells in measured() if cells[:2] == [str(row), dtype]]
+    found += [[point] for point in FOUND.get((str(row), dtype), [])]
     return list(np.array(found, dtype).T)
 
 
