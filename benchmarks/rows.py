@@ -531,6 +531,7 @@ _row("getitem_backward", "g@mat x@mat i=np.arange(h)[::-1].copy()",
             "    np.add.at(r, i, g)\n    return r",
             "torch": "def scatter(g, x, i):\n"
             "    return torch.zeros_like(x).index_add_(0, i, g)"})  # fmt: skip
+_LAID = {"x": "mat", "v": "vec", "u": "1x8x8"}  # the one input of a view row
 for _name, _ex, _np, _torch in (
     ("reshape", "x, (w, h)", "x.reshape(w, h)", "x.reshape(w, h)"),
     ("flatten", "x", "x.reshape(-1)", "x.flatten()"),
@@ -540,14 +541,14 @@ for _name, _ex, _np, _torch in (
     ("permute", "x, (1, 0)", "x.transpose(1, 0)", "x.permute(1, 0)"),
     ("broadcast_to", "x, (2, h, w)", "np.broadcast_to(x, (2, h, w))", "x.expand(2, h, w)"),
     ("reshape_backward", "x, (w, h)", "x.reshape(w, h)", "x.reshape(w, h)"),
-    ("flatten_backward", "x, (h, w)", "x.reshape(h, w)", "x.reshape(h, w)"),
-    ("ravel_backward", "x, (h, w)", "x.reshape(h, w)", "x.reshape(h, w)"),
-    ("unsqueeze_backward", "x.reshape((1, h, w)), (h, w)", "x.reshape(1, h, w).reshape(h, w)",
-     "x.reshape(1, h, w).reshape(h, w)"),
+    ("flatten_backward", "v, (h, w)", "v.reshape(h, w)", "v.reshape(h, w)"),
+    ("ravel_backward", "v, (h, w)", "v.reshape(h, w)", "v.reshape(h, w)"),
+    ("unsqueeze_backward", "u, (h, w)", "u.reshape(h, w)", "u.reshape(h, w)"),
     ("squeeze_backward", "x, (1, h, w)", "x.reshape(1, h, w)", "x.reshape(1, h, w)"),
     ("permute_backward", "x, (1, 0)", "x.transpose(1, 0)", "x.permute(1, 0)"),
 ):  # fmt: skip
-    _row(_name, "x@mat", ex=f"ex.{_name}({_ex})", np=_np, torch=_torch, sizes=(64,), view=True)
+    _row(_name, f"{_ex[0]}@{_LAID[_ex[0]]}", ex=f"ex.{_name}({_ex})", np=_np, torch=_torch,
+         sizes=(64,), view=True)  # fmt: skip
 
 _category("creation")
 for _name in ("zeros", "ones", "empty"):
