@@ -19,6 +19,34 @@ cdef extern from "vecmath.h" nogil:
     float exm_log_f32(float x)
     double exm_log_f64(double x)
 
+# Loops in functions of their own: inlined beside others the compiler leaves them scalar.
+cdef extern from *:
+    """
+    #define EX_LOOPS(real, type) \\
+    EXL_FUNC void ex_exp_##type(real* y, Py_ssize_t n) \\
+    { \\
+        for (Py_ssize_t i = 0; i < n; i++) y[i] = exm_exp_##type(y[i]); \\
+    } \\
+    EXL_FUNC void ex_exp_minus_##type(const real* x, real shift, real* y, Py_ssize_t n) \\
+    { \\
+        for (Py_ssize_t i = 0; i < n; i++) y[i] = exm_exp_##type(x[i] - shift); \\
+    } \\
+    EXL_FUNC void ex_log_grad_##type(const real* g, const real* x, real total, real* y, Py_ssize_t n) \\
+    { \\
+        for (Py_ssize_t i = 0; i < n; i++) y[i] = g[i] - exm_exp_##type(x[i]) * total; \\
+    }
+    EX_LOOPS(float, f32)
+    EX_LOOPS(double, f64)
+    """
+    void ex_exp_f32(float* y, Py_ssize_t n) noexcept nogil
+    void ex_exp_f64(double* y, Py_ssize_t n) noexcept nogil
+    void ex_exp_minus_f32(const float* x, float shift, float* y, Py_ssize_t n) noexcept nogil
+    void ex_exp_minus_f64(const double* x, double shift, double* y, Py_ssize_t n) noexcept nogil
+    void ex_log_grad_f32(
+        const float* g, const float* x, float total, float* y, Py_ssize_t n) noexcept nogil
+    void ex_log_grad_f64(
+        const double* g, const double* x, double total, double* y, Py_ssize_t n) noexcept nogil
+
 cdef enum:
     COLUMNS = 128       # of a tile where the axis is not contiguous
     SHORT = 512         # rows up to this length are handled several at a time
@@ -34,6 +62,29 @@ cdef inline floating c_exp(floating x) noexcept nogil:
 
 cdef inline floating c_log(floating x) noexcept nogil:
     return exm_log_f32(x) if floating is float else exm_log_f64(x)
+
+
+cdef inline void exp_loop(floating* y, Py_ssize_t n) noexcept nogil:
+    if floating is float:
+        ex_exp_f32(y, n)
+    else:
+        ex_exp_f64(y, n)
+
+
+cdef inline void exp_minus(const floating* x, floating shift, floating* y, Py_ssize_t n) noexcept nogil:
+    if floating is float:
+        ex_exp_minus_f32(x, shift, y, n)
+    else:
+        ex_exp_minus_f64(x, shift, y, n)
+
+
+cdef inline void log_grad_loop(
+    const floating* g, const floating* x, floating total, floating* y, Py_ssize_t n,
+) noexcept nogil:
+    if floating is float:
+        ex_log_grad_f32(g, x, total, y, n)
+    else:
+        ex_log_grad_f64(g, x, total, y, n)
 
 
 # ---------------------------------------------------------------- softmax
@@ -96,8 +147,7 @@ cdef void softmax_group(
         top[r] = shift_of(tile_join(x + r * n, n, MAX))
         for i in range(n):
             y[r * n + i] = x[r * n + i] - top[r]
-    for i in range(rows * n):
-        y[i] = c_exp(y[i])
+    exp_loop(y, rows * n)
     for r in range(rows):
         scale = tile_join(y + r * n, n, SUM)
         if log:
@@ -113,8 +163,7 @@ cdef void softmax_group(
 cdef void softmax_row(const floating* x, floating* y, Py_ssize_t n, bint log) noexcept nogil:
     cdef floating top = shift_of(long_join(x, n, MAX)), scale, one = 1
     cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = c_exp(x[i] - top)
+    exp_minus(x, top, y, n)
     scale = long_join(y, n, SUM)
     if log:
         scale = c_log(scale)
@@ -274,8 +323,7 @@ cdef void backward_row(
     cdef floating total = product_sum(g, y, n, log)
     cdef Py_ssize_t i
     if log:
-        for i in range(n):
-            to[i] = g[i] - c_exp(y[i]) * total
+        log_grad_loop(g, y, total, to, n)
     else:
         for i in range(n):
             to[i] = y[i] * (g[i] - total)
@@ -688,7 +736,7 @@ cdef void logsumexp_rows(const floating* x, floating* to, Py_ssize_t rows, Py_ss
     cdef floating level[LEVELS]
     cdef floating top, shift
     cdef Tally tally
-    cdef Py_ssize_t k, start, size, i
+    cdef Py_ssize_t k, start, size
     for k in range(rows):
         top = long_join(x + k * n, n, MAX)
         finite_shift(&top, &shift, 1, NULL)
@@ -696,8 +744,7 @@ cdef void logsumexp_rows(const floating* x, floating* to, Py_ssize_t rows, Py_ss
         start = 0
         while start < n:
             size = min(n - start, RUN)
-            for i in range(size):
-                power[i] = c_exp(x[k * n + start + i] - shift)
+            exp_minus(x + k * n + start, shift, power, size)
             enter(tile_join(power, size, SUM), level, &tally, start + RUN >= n, SUM)
             start += RUN
         add_log(&level[0], &top, &to[k], 1, NULL)
