@@ -13,6 +13,8 @@ cdef extern from "lanes.h" nogil:
     double ex_lane_sum_f64(const double* x, Py_ssize_t n)
     float ex_lane_extreme_f32(const float* x, Py_ssize_t n, bint least, float* probe)
     double ex_lane_extreme_f64(const double* x, Py_ssize_t n, bint least, double* probe)
+    Py_ssize_t ex_find_f32(const float* x, Py_ssize_t n, float value)
+    Py_ssize_t ex_find_f64(const double* x, Py_ssize_t n, double value)
 
 cdef enum:
     DEPTH = 16          # elements in a row within one lane

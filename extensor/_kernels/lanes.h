@@ -1,4 +1,4 @@
-/* Sum, maximum and minimum of contiguous values in lanes, on compiler vector types.
+/* Sum, maximum, minimum and search of contiguous values in lanes, on compiler vector types.
  *
  * Left to itself the compiler keeps the lanes of a short row in memory and adds its last elements
  * one by one, which takes several times as long as the row. Here the last elements are read as one
@@ -22,12 +22,15 @@
 #if defined(__AVX512F__)
 #define EXL_BYTES 64
 #define EXL_CPU(f, type) _mm512_##f##_##type
+#define EXL_HITS(a, b, type) _mm512_cmp_##type##_mask((a), (b), _CMP_EQ_OQ)
 #elif defined(__AVX2__)
 #define EXL_BYTES 32
 #define EXL_CPU(f, type) _mm256_##f##_##type
+#define EXL_HITS(a, b, type) _mm256_movemask_##type(_mm256_cmp_##type((a), (b), _CMP_EQ_OQ))
 #else
 #define EXL_BYTES 16
 #define EXL_CPU(f, type) _mm_##f##_##type
+#define EXL_HITS(a, b, type) _mm_movemask_##type(_mm_cmpeq_##type((a), (b)))
 #endif
 #if defined(__clang__)
 #define EXL_UNROLL _Pragma("clang loop unroll(full)")
@@ -49,6 +52,7 @@ static const int64_t exl_place_f64[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 #define EXL_W (EXL_BYTES / 4)
 #define EXL_WIDE 64
 #define EXL_OP(f) EXL_CPU(f, ps)
+#define EXL_EQUAL(a, b) EXL_HITS(a, b, ps)
 #define EXL_NAME(f) f##_f32
 #include "lanes.h"
 #undef EXL_REAL
@@ -56,6 +60,7 @@ static const int64_t exl_place_f64[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 #undef EXL_W
 #undef EXL_WIDE
 #undef EXL_OP
+#undef EXL_EQUAL
 #undef EXL_NAME
 
 #define EXL_REAL double
@@ -63,6 +68,7 @@ static const int64_t exl_place_f64[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 #define EXL_W (EXL_BYTES / 8)
 #define EXL_WIDE 32
 #define EXL_OP(f) EXL_CPU(f, pd)
+#define EXL_EQUAL(a, b) EXL_HITS(a, b, pd)
 #define EXL_NAME(f) f##_f64
 #include "lanes.h"
 #undef EXL_REAL
@@ -70,6 +76,7 @@ static const int64_t exl_place_f64[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 #undef EXL_W
 #undef EXL_WIDE
 #undef EXL_OP
+#undef EXL_EQUAL
 #undef EXL_NAME
 
 #endif
@@ -180,6 +187,23 @@ EXL_FUNC EXL_REAL EXL_NAME(ex_lane_extreme)(const EXL_REAL *x, ptrdiff_t n, int 
     if (n < 128)
         return least ? EXL_NAME(exl_extreme)(x, n, 16, 1, probe) : EXL_NAME(exl_extreme)(x, n, 16, 0, probe);
     return least ? EXL_NAME(exl_extreme)(x, n, 4 * W, 1, probe) : EXL_NAME(exl_extreme)(x, n, 4 * W, 0, probe);
+}
+
+/* The first place of a value; n where there is none. */
+EXL_FUNC ptrdiff_t EXL_NAME(ex_find)(const EXL_REAL *x, ptrdiff_t n, EXL_REAL value)
+{
+    ptrdiff_t start = 0;
+#if defined(__x86_64__)
+    VEC zero = {0}, wanted = zero + value;
+    if (n >= W)
+        for (; start < n; start += W) {
+            ptrdiff_t from = start + W <= n ? start : n - W;
+            unsigned hits = EXL_EQUAL(LOAD(x + from), wanted);
+            if (hits) return from + __builtin_ctz(hits);
+        }
+#endif
+    while (start < n && !(x[start] == value)) start++;
+    return start < n ? start : n;
 }
 
 #undef W

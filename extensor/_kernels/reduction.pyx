@@ -9,7 +9,7 @@ from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, sqrt, sqrtf
 
 from extensor._kernels.joining cimport (
-    DEPTH, LEVELS, RUN, Tally, enter, join, long_join, tile_join,
+    DEPTH, LEVELS, RUN, Tally, enter, ex_find_f32, ex_find_f64, join, long_join, tile_join,
 )
 from extensor._kernels.types cimport MAX, MIN, SUM, floating, pair
 
@@ -53,6 +53,7 @@ cdef enum:
     GROUP = 2048        # elements of such a group of rows
     NARROW = 16         # rows up to this length are turned: one lane each (DEPTH at the most)
     TOGETHER = 64       # such rows at a time
+    PIECES = 64         # of one long row, for as many threads
     CARRY = 1 << 22     # rows after which counts are carried over into doubles
 
 
@@ -482,22 +483,34 @@ cdef void extreme_backward_run(
 
 cdef inline Py_ssize_t find(const floating* x, Py_ssize_t n, floating top) noexcept nogil:
     """The first place of an extreme."""
-    cdef Py_ssize_t start = 0, i, hits
-    while start < n:        # a piece at a time, so that the test vectorises
-        hits = 0
-        if top == top:
-            for i in range(start, min(start + 64, n)):
-                hits += x[i] == top
-        else:
-            for i in range(start, min(start + 64, n)):
-                hits += x[i] != x[i]
-        if hits:
-            break
-        start += 64
-    for i in range(start, n):
-        if ties(x[i], top):
-            return i
-    return 0
+    cdef Py_ssize_t i
+    if top != top:
+        for i in range(n):
+            if x[i] != x[i]:
+                return i
+        return 0
+    if floating is float:
+        return ex_find_f32(x, n, top)
+    else:
+        return ex_find_f64(x, n, top)
+
+
+cdef inline bint beats(floating value, floating top, int how) noexcept nogil:
+    """Whether a value comes before the extreme so far; NaN before all."""
+    return ((value > top) if how == MAX else (value < top)) | ((value != value) & (top == top))
+
+
+cdef Py_ssize_t arg_row(const floating* x, Py_ssize_t n, int how) noexcept nogil:
+    """Piece by piece, so that only one piece is read again to find the place."""
+    cdef floating value, top = tile_join(x, min(n, RUN), how)
+    cdef Py_ssize_t best = 0, start = RUN
+    while start < n:
+        value = tile_join(x + start, min(n - start, RUN), how)
+        if beats(value, top, how):
+            top = value
+            best = start
+        start += RUN
+    return best + find(x + best, min(n - best, RUN), top)
 
 
 cdef void arg_columns(
@@ -514,8 +527,7 @@ cdef void arg_columns(
     for j in range(1, n):
         for c in range(width):
             value = x[j * inner + c]
-            wins = ((value > top[c]) if how == MAX else (value < top[c])) | (
-                (value != value) & (top[c] == top[c]))
+            wins = beats(value, top[c], how)
             top[c] = value if wins else top[c]
             place[c] = j if wins else place[c]
     for c in range(width):
@@ -529,7 +541,7 @@ cdef void arg_span(
     cdef Py_ssize_t across = (inner + COLUMNS - 1) // COLUMNS, k, o, start
     for k in range(first, last):
         if inner == 1:
-            to[k] = find(x + k * n, n, long_join(x + k * n, n, how))
+            to[k] = arg_row(x + k * n, n, how)
         else:
             o = k // across
             start = (k - o * across) * COLUMNS
@@ -537,11 +549,28 @@ cdef void arg_span(
                         min(COLUMNS, inner - start), how)
 
 
+cdef Py_ssize_t arg_long(const floating* x, Py_ssize_t n, int how, int threads) noexcept nogil:
+    """One row, a piece for each thread."""
+    cdef Py_ssize_t found[PIECES]
+    cdef Py_ssize_t pieces = min(threads, PIECES), best, t
+    for t in prange(pieces, schedule="static", chunksize=1, num_threads=threads):
+        found[t] = n * t // pieces + arg_row(
+            x + n * t // pieces, n * (t + 1) // pieces - n * t // pieces, how)
+    best = found[0]
+    for t in range(1, pieces):
+        if beats(x[found[t]], x[best], how):
+            best = found[t]
+    return best
+
+
 cdef void arg_run(
     const floating[:, :, ::1] x, long long[:, ::1] to, int how, int threads,
 ) noexcept nogil:
     cdef Py_ssize_t n = x.shape[1], inner = x.shape[2], t
     cdef Py_ssize_t items = x.shape[0] * ((inner + COLUMNS - 1) // COLUMNS)
+    if threads > 1 and items == 1 and inner == 1:
+        to[0, 0] = arg_long(&x[0, 0, 0], n, how, threads)
+        return
     if threads <= 1 or items < 2:
         arg_span(&x[0, 0, 0], &to[0, 0], n, inner, 0, items, how)
         return
