@@ -40,9 +40,9 @@ cdef extern from *:
 cdef enum:
     TILE = 4096         # elements of a map tile: 16 KiB of float32, a third of a 48 KiB L1
     SQUARE = 64         # side of a tile where an operand runs across the rows (transposed)
-    WIDTH = 512         # columns of a column-mode tile
+    WIDTH = 1024        # columns of a column-mode tile
     GROUP = 64          # column tiles joined in one work item
-    LARGE_TILE = 8192     # DEPTH * WIDTH: the largest tile
+    LARGE_TILE = 16384    # DEPTH * WIDTH: the largest tile
 
 ctypedef fused word:
     uint8_t
