@@ -589,7 +589,7 @@ cdef int reduce_span(
     if first >= last:
         return 0
     span.memory = NULL
-    if (job.calls[0].block != NULL or job.x[0].half or not job.x[0].dense or job.column_mode):
+    if job.calls[0].block != NULL or job.x[0].half or not job.x[0].dense:
         if not open_span(job, &span, LARGE_TILE):
             return -1
     for item in range(first, last):

@@ -11,6 +11,10 @@ from extensor._kernels.types cimport MAX, SUM, floating
 cdef extern from "lanes.h" nogil:
     float ex_lane_sum_f32(const float* x, Py_ssize_t n)
     double ex_lane_sum_f64(const double* x, Py_ssize_t n)
+    float ex_lane_squares_f32(const float* x, float shift, Py_ssize_t n, float* plain)
+    double ex_lane_squares_f64(const double* x, double shift, Py_ssize_t n, double* plain)
+    float ex_lane_products_f32(const float* x, const float* other, Py_ssize_t n)
+    double ex_lane_products_f64(const double* x, const double* other, Py_ssize_t n)
     float ex_lane_extreme_f32(const float* x, Py_ssize_t n, bint least, float* probe)
     double ex_lane_extreme_f64(const double* x, Py_ssize_t n, bint least, double* probe)
     Py_ssize_t ex_find_f32(const float* x, Py_ssize_t n, float value)
@@ -112,6 +116,43 @@ cdef inline floating tile_join(const floating* x, Py_ssize_t n, int how) noexcep
         parts += 1
         start += piece
     return tree_join(part, parts, 1, how)
+
+
+cdef inline Py_ssize_t half_piece(floating unused) noexcept nogil:
+    """Elements whose products or squares are added up at once: two sums share the registers."""
+    return DEPTH * (32 if floating is float else 16)
+
+
+cdef inline floating product_piece(const floating* x, const floating* other, Py_ssize_t n) noexcept nogil:
+    cdef floating total = 0
+    cdef Py_ssize_t i
+    if n > DEPTH:
+        if floating is float:
+            return ex_lane_products_f32(x, other, n)
+        else:
+            return ex_lane_products_f64(x, other, n)
+    for i in range(n):
+        total += x[i] * other[i]
+    return total
+
+
+cdef inline floating square_piece(
+    const floating* x, floating shift, Py_ssize_t n, floating* plain,
+) noexcept nogil:
+    """The sum of the squares of x − shift, and of x − shift itself."""
+    cdef floating total = 0, d
+    cdef Py_ssize_t i
+    if n > DEPTH:
+        if floating is float:
+            return ex_lane_squares_f32(x, shift, n, plain)
+        else:
+            return ex_lane_squares_f64(x, shift, n, plain)
+    plain[0] = 0
+    for i in range(n):
+        d = x[i] - shift
+        plain[0] += d
+        total += d * d
+    return total
 
 
 # A sum over tiles of unknown number: each tile's value is entered, and equal numbers of tiles are

@@ -119,6 +119,10 @@ typedef EXL_REAL LOOSE __attribute__((vector_size(EXL_BYTES), aligned(sizeof(EXL
 typedef EXL_WORD MASK __attribute__((vector_size(EXL_BYTES)));
 typedef EXL_WORD EXL_NAME(exl_loose_mask) __attribute__((vector_size(EXL_BYTES), aligned(sizeof(EXL_REAL)), may_alias));
 
+/* The last vectors of n values, with zeros where an element has been taken before. */
+#define TAIL(v, i) ((VEC)((MASK)(v) & (place >= (EXL_WORD)(start + lanes - n - (i) * W))))
+#define PLACES (*(const EXL_NAME(exl_loose_mask) *)EXL_NAME(exl_place))
+
 /* n >= lanes values, at most 16 in a lane. */
 EXL_INLINE EXL_REAL EXL_NAME(exl_sum)(const EXL_REAL *x, ptrdiff_t n, const int lanes)
 {
@@ -130,15 +134,49 @@ EXL_INLINE EXL_REAL EXL_NAME(exl_sum)(const EXL_REAL *x, ptrdiff_t n, const int 
     for (start = lanes; start + lanes <= n; start += lanes)
         EXL_UNROLL for (i = 0; i < count; i++) lane[i] += LOAD(x + start + i * W);
     if (start < n) {
-        const MASK place = *(const EXL_NAME(exl_loose_mask) *)EXL_NAME(exl_place);
-        EXL_UNROLL for (i = 0; i < count; i++) {
-            MASK fresh = place >= (EXL_WORD)(start + lanes - n - i * W);
-            lane[i] += (VEC)((MASK)LOAD(x + n - lanes + i * W) & fresh);
-        }
+        const MASK place = PLACES;
+        EXL_UNROLL for (i = 0; i < count; i++) lane[i] += TAIL(LOAD(x + n - lanes + i * W), i);
     }
     EXL_UNROLL for (half = count / 2; half > 0; half /= 2)
         EXL_UNROLL for (i = 0; i < half; i++) lane[i] += lane[i + half];
     EXL_UNROLL for (half = W / 2; half > 0; half /= 2) lane[0] += DOWN(lane[0], half);
+    return lane[0][0];
+}
+
+/* The sum of d * e and (plain) of d, where d = x - shift, and e is d itself or other values. */
+EXL_INLINE EXL_REAL EXL_NAME(exl_products)(
+    const EXL_REAL *x, const EXL_REAL *other, EXL_REAL shift, ptrdiff_t n, const int lanes, EXL_REAL *plain)
+{
+    VEC lane[EXL_WIDE / W], sum[EXL_WIDE / W], d, zero = {0};
+    const int count = lanes / W;
+    ptrdiff_t start;
+    int i, half;
+#define TAKE(from, keep) \
+    EXL_UNROLL for (i = 0; i < count; i++) { \
+        d = keep(LOAD(x + (from) + i * W) - shift, i); \
+        sum[i] += d; \
+        if (other) lane[i] += d * keep(LOAD(other + (from) + i * W), i); \
+        else lane[i] += d * d; \
+    }
+#define ALL(v, i) ((VEC)(v))
+    EXL_UNROLL for (i = 0; i < count; i++) lane[i] = sum[i] = zero;
+    for (start = 0; start + lanes <= n; start += lanes) TAKE(start, ALL)
+    if (start < n) {
+        const MASK place = PLACES;
+        TAKE(n - lanes, TAIL)
+    }
+#undef TAKE
+#undef ALL
+    EXL_UNROLL for (half = count / 2; half > 0; half /= 2)
+        EXL_UNROLL for (i = 0; i < half; i++) {
+            lane[i] += lane[i + half];
+            sum[i] += sum[i + half];
+        }
+    EXL_UNROLL for (half = W / 2; half > 0; half /= 2) {
+        lane[0] += DOWN(lane[0], half);
+        sum[0] += DOWN(sum[0], half);
+    }
+    *plain = sum[0][0];
     return lane[0][0];
 }
 
@@ -181,6 +219,21 @@ EXL_FUNC EXL_REAL EXL_NAME(ex_lane_sum)(const EXL_REAL *x, ptrdiff_t n)
     return n <= 256 ? EXL_NAME(exl_sum)(x, n, 16) : EXL_NAME(exl_sum)(x, n, EXL_WIDE);
 }
 
+/* The sums of (x - shift)^2 and of x - shift; n as above. */
+EXL_FUNC EXL_REAL EXL_NAME(ex_lane_squares)(const EXL_REAL *x, EXL_REAL shift, ptrdiff_t n, EXL_REAL *plain)
+{
+    return n <= 256 ? EXL_NAME(exl_products)(x, NULL, shift, n, 16, plain)
+                    : EXL_NAME(exl_products)(x, NULL, shift, n, EXL_WIDE / 2, plain);
+}
+
+/* The sum of x * other; n as above. */
+EXL_FUNC EXL_REAL EXL_NAME(ex_lane_products)(const EXL_REAL *x, const EXL_REAL *other, ptrdiff_t n)
+{
+    EXL_REAL unused;
+    return n <= 256 ? EXL_NAME(exl_products)(x, other, 0, n, 16, &unused)
+                    : EXL_NAME(exl_products)(x, other, 0, n, EXL_WIDE / 2, &unused);
+}
+
 /* 17 elements and more. */
 EXL_FUNC EXL_REAL EXL_NAME(ex_lane_extreme)(const EXL_REAL *x, ptrdiff_t n, int least, EXL_REAL *probe)
 {
@@ -212,6 +265,8 @@ EXL_FUNC ptrdiff_t EXL_NAME(ex_find)(const EXL_REAL *x, ptrdiff_t n, EXL_REAL va
 #undef MASK
 #undef LOAD
 #undef DOWN
+#undef TAIL
+#undef PLACES
 #undef BETTER
 #undef PICK
 
