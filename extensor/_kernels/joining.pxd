@@ -17,6 +17,12 @@ cdef extern from "lanes.h" nogil:
     double ex_lane_products_f64(const double* x, const double* other, Py_ssize_t n)
     float ex_lane_extreme_f32(const float* x, Py_ssize_t n, bint least, float* probe)
     double ex_lane_extreme_f64(const double* x, Py_ssize_t n, bint least, double* probe)
+    void ex_column_squares_f32(
+        const float* x, Py_ssize_t stride, Py_ssize_t rows, const float* shift, Py_ssize_t width,
+        float* squares, float* plain)
+    void ex_column_squares_f64(
+        const double* x, Py_ssize_t stride, Py_ssize_t rows, const double* shift, Py_ssize_t width,
+        double* squares, double* plain)
     Py_ssize_t ex_find_f32(const float* x, Py_ssize_t n, float value)
     Py_ssize_t ex_find_f64(const double* x, Py_ssize_t n, double value)
 

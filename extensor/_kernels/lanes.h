@@ -191,14 +191,15 @@ EXL_INLINE EXL_REAL EXL_NAME(exl_extreme)(
     ptrdiff_t start;
     int i, half;
     EXL_UNROLL for (i = 0; i < count; i++) lane[i] = sum[i] = LOAD(x + i * W);
-    for (start = lanes; start < n; start += lanes) {
-        const EXL_REAL *from = x + (start + lanes <= n ? start : n - lanes);
-        EXL_UNROLL for (i = 0; i < count; i++) {
-            VEC value = LOAD(from + i * W);
-            lane[i] = BETTER(value, lane[i]);
-            sum[i] += value;
-        }
+#define TAKE(from) \
+    EXL_UNROLL for (i = 0; i < count; i++) { \
+        VEC value = LOAD(x + (from) + i * W); \
+        lane[i] = BETTER(value, lane[i]); \
+        sum[i] += value; \
     }
+    for (start = lanes; start + lanes <= n; start += lanes) TAKE(start)
+    if (start < n) TAKE(n - lanes)
+#undef TAKE
     EXL_UNROLL for (half = count / 2; half > 0; half /= 2)
         EXL_UNROLL for (i = 0; i < half; i++) {
             lane[i] = BETTER(lane[i + half], lane[i]);
@@ -240,6 +241,49 @@ EXL_FUNC EXL_REAL EXL_NAME(ex_lane_extreme)(const EXL_REAL *x, ptrdiff_t n, int 
     if (n < 128)
         return least ? EXL_NAME(exl_extreme)(x, n, 16, 1, probe) : EXL_NAME(exl_extreme)(x, n, 16, 0, probe);
     return least ? EXL_NAME(exl_extreme)(x, n, 4 * W, 1, probe) : EXL_NAME(exl_extreme)(x, n, 4 * W, 0, probe);
+}
+
+/* Columns: the sums of (x - shift)^2 and of x - shift down some rows, in registers. */
+EXL_INLINE void EXL_NAME(exl_columns)(
+    const EXL_REAL *x, ptrdiff_t stride, ptrdiff_t rows, const EXL_REAL *shift, EXL_REAL *squares,
+    EXL_REAL *plain, const int count)
+{
+    VEC lane[4], sum[4], d, zero = {0};
+    ptrdiff_t j;
+    int i;
+    EXL_UNROLL for (i = 0; i < count; i++) lane[i] = sum[i] = zero;
+    for (j = 0; j < rows; j++)
+        EXL_UNROLL for (i = 0; i < count; i++) {
+            d = LOAD(x + j * stride + i * W) - LOAD(shift + i * W);
+            sum[i] += d;
+            lane[i] += d * d;
+        }
+    EXL_UNROLL for (i = 0; i < count; i++) {
+        *(LOOSE *)(squares + i * W) = lane[i];
+        *(LOOSE *)(plain + i * W) = sum[i];
+    }
+}
+
+EXL_FUNC void EXL_NAME(ex_column_squares)(
+    const EXL_REAL *x, ptrdiff_t stride, ptrdiff_t rows, const EXL_REAL *shift, ptrdiff_t width,
+    EXL_REAL *squares, EXL_REAL *plain)
+{
+    ptrdiff_t c = 0, j;
+    for (; c + 4 * W <= width; c += 4 * W)
+        EXL_NAME(exl_columns)(x + c, stride, rows, shift + c, squares + c, plain + c, 4);
+    if (width >= W)
+        for (; c < width; c += W) {
+            ptrdiff_t at = c + W <= width ? c : width - W;
+            EXL_NAME(exl_columns)(x + at, stride, rows, shift + at, squares + at, plain + at, 1);
+        }
+    for (; c < width; c++) {
+        squares[c] = plain[c] = 0;
+        for (j = 0; j < rows; j++) {
+            EXL_REAL d = x[j * stride + c] - shift[c];
+            plain[c] += d;
+            squares[c] += d * d;
+        }
+    }
 }
 
 /* The first place of a value; n where there is none. */

@@ -10,8 +10,8 @@ from libc.math cimport INFINITY, NAN, sqrt, sqrtf
 from libc.stdlib cimport free, malloc
 
 from extensor._kernels.joining cimport (
-    DEPTH, LEVELS, RUN, Tally, enter, ex_find_f32, ex_find_f64, half_piece, join, long_join,
-    product_piece, square_piece, tile_join, tree_join,
+    DEPTH, LEVELS, RUN, Tally, enter, ex_column_squares_f32, ex_column_squares_f64, ex_find_f32,
+    ex_find_f64, half_piece, join, long_join, product_piece, square_piece, tile_join, tree_join,
 )
 from extensor._kernels.types cimport MAX, MIN, SUM, Along, floating, pair
 
@@ -33,7 +33,7 @@ cdef enum:
     NARROW = 16         # rows up to this length are turned: one lane each (DEPTH at the most)
     TOGETHER = 64       # such rows at a time
     PIECES = 64         # of one long row, for as many threads
-    STRIP = 512         # columns of a part
+    STRIP = 512         # columns of a part in float64, twice as many in float32
     PART = 1024         # rows of a part: DEPTH * 64
     PART_LEVELS = 8     # log2(64) + 2
     BYTES = 512         # columns of a tile of bools
@@ -666,34 +666,59 @@ cdef floating logsumexp_row(const floating* x, Py_ssize_t n) noexcept nogil:
     return y
 
 
-cdef void sum_part(
+cdef void square_part(
     const floating* x, const floating* shift, Py_ssize_t rows, Py_ssize_t inner, Py_ssize_t width,
-    bint powers, floating* first, floating* second,
+    floating* squares, floating* plain,
 ) noexcept nogil:
-    """Column sums of at most PART rows: Σ exp(x − shift), or Σ(x − shift)² and Σ(x − shift)."""
-    cdef floating term[STRIP]
-    cdef floating plain[PART_LEVELS * STRIP]
-    cdef floating level[PART_LEVELS * STRIP]
-    cdef Py_ssize_t j, c
-    cdef Counter counter, of_plain
+    """Σ(x − shift)² and Σ(x − shift) of the columns of at most PART rows."""
+    cdef double memory[2 * PART_LEVELS * STRIP]
+    cdef Py_ssize_t strip = strip_width(x[0]), j = 0, c, carry, depth = 0, groups = 0
+    cdef floating* of_squares = <floating*> memory
+    cdef floating* of_plain = of_squares + PART_LEVELS * strip
+    while j < rows:
+        if floating is float:
+            ex_column_squares_f32(x + j * inner, inner, min(DEPTH, rows - j), shift, width,
+                                  of_squares + depth * strip, of_plain + depth * strip)
+        else:
+            ex_column_squares_f64(x + j * inner, inner, min(DEPTH, rows - j), shift, width,
+                                  of_squares + depth * strip, of_plain + depth * strip)
+        depth += 1
+        groups += 1
+        j += DEPTH
+        carry = groups
+        while depth > 1 and (carry % 2 == 0 or j >= rows):
+            depth -= 1
+            for c in range(width):
+                of_squares[(depth - 1) * strip + c] += of_squares[depth * strip + c]
+            for c in range(width):
+                of_plain[(depth - 1) * strip + c] += of_plain[depth * strip + c]
+            carry //= 2
+    for c in range(width):
+        squares[c] = of_squares[c]
+        plain[c] = of_plain[c]
+
+
+cdef void power_part(
+    const floating* x, const floating* shift, Py_ssize_t rows, Py_ssize_t inner, Py_ssize_t width,
+    floating* total,
+) noexcept nogil:
+    """Σ exp(x − shift) of the columns of at most PART rows."""
+    cdef double memory[(PART_LEVELS + 1) * STRIP]
+    cdef Py_ssize_t strip = strip_width(x[0]), j, c
+    cdef floating* level = <floating*> memory
+    cdef floating* term = level + PART_LEVELS * strip
+    cdef Counter counter
     counter.rows = 0
     counter.depth = 0
-    of_plain = counter
     for j in range(rows):
-        if powers:
-            exp_shifted(x + j * inner, shift, term, width, NULL)
-        else:
-            for c in range(width):
-                term[c] = x[j * inner + c] - shift[c]
-            push(plain, STRIP, &of_plain, term, width, j == rows - 1)
-            for c in range(width):
-                term[c] *= term[c]
-        push(level, STRIP, &counter, term, width, j == rows - 1)
+        exp_shifted(x + j * inner, shift, term, width, NULL)
+        push(level, strip, &counter, term, width, j == rows - 1)
     for c in range(width):
-        first[c] = level[c]
-    if not powers:
-        for c in range(width):
-            second[c] = plain[c]
+        total[c] = level[c]
+
+
+cdef inline Py_ssize_t strip_width(floating unused) noexcept nogil:
+    return 2 * STRIP if floating is float else STRIP
 
 
 cdef void variance_columns(
@@ -701,18 +726,16 @@ cdef void variance_columns(
     bint take_root,
 ) noexcept nogil:
     """One tile of columns, at most PART rows."""
-    cdef floating level[PART_LEVELS * COLUMNS]
+    cdef floating mean[COLUMNS]
     cdef floating squares[COLUMNS]
     cdef floating plain[COLUMNS]
-    cdef Py_ssize_t j, c
-    cdef Counter counter
-    counter.rows = 0
-    counter.depth = 0
-    for j in range(n):
-        push(level, COLUMNS, &counter, x + j * inner, width, j == n - 1)
+    cdef Py_ssize_t c
     for c in range(width):
-        level[c] /= <floating> n
-    sum_part(x, level, n, inner, width, False, squares, plain)
+        mean[c] = 0
+    square_part(x, mean, n, inner, width, squares, plain)
+    for c in range(width):
+        mean[c] = plain[c] / <floating> n
+    square_part(x, mean, n, inner, width, squares, plain)
     for c in range(width):
         y[c] = finished(squares[c], plain[c], n, divisor, take_root)
 
@@ -730,7 +753,7 @@ cdef void logsumexp_columns(
         for c in range(width):
             top[c] = join(top[c], x[j * inner + c], MAX)
     finite_shift(top, shift, width, NULL)
-    sum_part(x, shift, n, inner, width, True, total, NULL)
+    power_part(x, shift, n, inner, width, total)
     add_log(total, top, y, width, NULL)
 
 
@@ -788,21 +811,24 @@ cdef void parts_span(
     cdef const floating* shift = <const floating*> a.saved
     cdef floating* y = <floating*> a.y
     cdef floating* to
-    cdef Py_ssize_t across = (a.inner + STRIP - 1) // STRIP, size = part_rows(a, <floating> 0)
-    cdef Py_ssize_t parts = (a.n + size - 1) // size, vectors = 1 if a.flag else 2
-    cdef Py_ssize_t k, o, part, col, row, rows
+    cdef Py_ssize_t strip = strip_width(<floating> 0), across = (a.inner + strip - 1) // strip
+    cdef Py_ssize_t size = part_rows(a, <floating> 0), parts = (a.n + size - 1) // size
+    cdef Py_ssize_t vectors = 1 if a.flag else 2, k, o, part, col, row, rows, width, place
     for k in range(first, last):
         o = k // (across * parts)
         part = k // across - o * parts
-        col = k % across * STRIP
+        col = k % across * strip
+        width = min(strip, a.inner - col)
         row = part * size
         rows = min(size, a.n - row)
+        place = (o * a.n + row) * a.inner + col
         to = y + (o * parts + part) * vectors * a.inner + col
-        if a.inner == 1 and not a.flag:
-            to[0] = square_piece(x + o * a.n + row, shift[o], rows, &to[1])
+        if a.flag:
+            power_part(x + place, shift + o * a.inner + col, rows, a.inner, width, to)
+        elif a.inner == 1:
+            to[0] = square_piece(x + place, shift[o], rows, &to[1])
         else:
-            sum_part(x + (o * a.n + row) * a.inner + col, shift + o * a.inner + col, rows, a.inner,
-                     min(STRIP, a.inner - col), a.flag, to, to + a.inner)
+            square_part(x + place, shift + o * a.inner + col, rows, a.inner, width, to, to + a.inner)
 
 
 cdef floating* sum_parts(
@@ -811,7 +837,7 @@ cdef floating* sum_parts(
     """The joined sums of every slice, ``stride`` apart; NULL when there is no memory."""
     cdef Along b = a[0]
     cdef Py_ssize_t size = part_rows(a, shift[0]), parts = (a.n + size - 1) // size, o
-    cdef Py_ssize_t vectors = 1 if powers else 2
+    cdef Py_ssize_t vectors = 1 if powers else 2, strip = strip_width(shift[0])
     cdef floating* sums
     stride[0] = parts * vectors * a.inner
     sums = <floating*> malloc(a.outer * stride[0] * sizeof(floating))
@@ -820,7 +846,8 @@ cdef floating* sum_parts(
     b.saved = shift
     b.y = sums
     b.flag = powers
-    share_out(&b, <Span> parts_span[floating], a.outer * parts * ((a.inner + STRIP - 1) // STRIP))
+    share_out(&b, <Span> parts_span[floating],
+              a.outer * parts * ((a.inner + strip - 1) // strip))
     for o in range(a.outer):
         tree_join(sums + o * stride[0], parts, vectors * a.inner, SUM)
     return sums
