@@ -52,7 +52,7 @@ def backward(
     grad_output: object,
     saved: tuple[object, ...],
     names: tuple[str, ...],
-    targets: tuple[Target, ...] | None = None,
+    targets: tuple[object, ...] | None = None,
     needs: object = None,
     out: object = None,
     params: tuple[float, ...] = (),

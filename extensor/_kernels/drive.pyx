@@ -40,6 +40,7 @@ cdef extern from *:
 cdef enum:
     TILE = 4096         # elements of a map tile: 16 KiB of float32, a third of a 48 KiB L1
     SQUARE = 64         # side of a tile where an operand runs across the rows (transposed)
+    LONG_ROW = 256      # elements from which on a block is called row by row rather than on copies
     WIDTH = 512         # columns of a column-mode tile
     GROUP = 64          # column tiles joined in one work item
     LARGE_TILE = 8192     # DEPTH * WIDTH: the largest tile
@@ -276,21 +277,27 @@ cdef bint runs_across(const Job* job, const Operand* x) noexcept nogil:
     return r != 0 and r * r < c * c
 
 
+cdef bint lies_in_rows(const Job* job, const Operand* x) noexcept nogil:
+    """Whether an operand is contiguous within each row, and the rows lie apart."""
+    return not (x.dense or x.same_rows or x.half) and x.strides[job.ndim - 1] == x.itemsize
+
+
 cdef Plan plan_map(const Job* job) noexcept nogil:
     cdef Plan plan
     cdef Py_ssize_t columns = job.shape[job.ndim - 1], all_rows = 1
     cdef Py_ssize_t inner = job.shape[job.ndim - 2] if job.ndim > 1 else 1
-    cdef bint across = False
+    cdef bint across = False, by_row = False
     cdef int i
     for i in range(job.ndim - 1):
         all_rows *= job.shape[i]
     for i in range(job.inputs):
         across |= runs_across(job, &job.x[i])
+        by_row |= lies_in_rows(job, &job.x[i])
     for i in range(job.outputs):
         across |= runs_across(job, &job.y[i])
     plan.full_rows = columns <= TILE // 2 and not (across and columns >= SQUARE // 2 and inner >= 8)
     if plan.full_rows:
-        plan.rows = TILE // columns
+        plan.rows = 1 if by_row and columns >= LONG_ROW else TILE // columns
         plan.cols = columns
         plan.across = 1
         plan.down = 0
@@ -428,7 +435,15 @@ cdef const floating* mapped(
     """The tile whose elements are to be added up."""
     cdef const void* x[MAX_INPUTS]
     cdef const Call* call = &job.calls[0]
+    cdef Py_ssize_t r
     cdef int i
+    if call.block != NULL and cols >= LONG_ROW and cols < job.shape[job.ndim - 1]:
+        for r in range(rows):       # a row of a wide operand is taken where it lies
+            for i in range(job.inputs):
+                x[i] = NULL
+            fetch_arguments(job, call, span, x, row + r, col, 1, cols)
+            call_block(call, x, span.y[0].values + r * cols * sizeof(floating), cols, job.params)
+        return <const floating*> span.y[0].values
     for i in range(job.inputs):
         x[i] = NULL
     fetch_arguments(job, call, span, x, row, col, rows, cols)
