@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
 from extensor._apply cimport (
-    Gradient, Op, as_result, checked_out, converted, float_for, is_float, note_team, pointer,
+    Gradient, Op, as_result, checked_out, convert_into, converted, float_for, is_float, note_team, pointer,
     shape_of, team_for, upstream,
 )
 from extensor._kernels.training cimport (
@@ -69,14 +69,8 @@ cdef cnp.ndarray contiguous(cnp.ndarray array, int typenum):
         return aligned_copy(array)
     copy = new_array(
         cnp.PyArray_NDIM(array), <Py_ssize_t*> cnp.PyArray_DIMS(array), typenum)
-    copy_over(copy, array)
+    convert_into(copy, array)
     return copy
-
-
-cdef object copy_over(cnp.ndarray to, cnp.ndarray source):
-    """Copy with conversion: float64 or float32 to float16 may overflow to inf, quietly."""
-    with np.errstate(all="ignore"):
-        np.copyto(to, source, casting="unsafe")
 
 
 cdef inline int work_type(int typenum) noexcept:
@@ -114,7 +108,7 @@ cdef object scalar_result(str function, object out, double value, int typenum):
     elif typenum == cnp.NPY_DOUBLE and cnp.PyArray_ISALIGNED(array):
         (<double*> cnp.PyArray_DATA(array))[0] = value
     else:
-        copy_over(array, np.asarray(value))
+        convert_into(array, np.asarray(value))
     return as_result(out, array)
 
 
@@ -298,7 +292,7 @@ cpdef object loss_backward(
     if job.n:
         execute_loss(&job, typenum, rule.cost, function)
     if place is not target:
-        copy_over(target, place)
+        convert_into(target, place)
     return as_result(out, target)
 
 
@@ -498,7 +492,7 @@ cpdef object cross_entropy(
         place.fill(0)
     if job.y != NULL:
         if place is not target:
-            copy_over(target, place)
+            convert_into(target, place)
         return as_result(out, target)
     value = job.total
     if how == MEAN:

@@ -67,7 +67,7 @@ _WHERE = Op("where", _blocks["where"], "cond a b", numpy=_where_integers, mask_f
 
 # Gradient blocks on (grad_output, a, b), or (grad_output, cond).
 _NEGATED = Gradient(_blocks["negative"], (0,))
-_ZERO = Gradient(_blocks["zero"], (0,))
+_ZERO = Gradient(_blocks["zero"], ())  # reads nothing
 _MULTIPLY_GRADS = (Gradient(_blocks["multiply"], (0, 2)), Gradient(_blocks["multiply"], (0, 1)))
 _DIVIDE_GRADS = (
     Gradient(_blocks["divide"], (0, 2), "divide"),

@@ -14,7 +14,7 @@ most (16 + log2 n) roundings.
 from cython.parallel cimport prange
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from extensor._kernels.joining cimport DEPTH, join, neutral, tile_join, tree_join
 from extensor._kernels.types cimport (
@@ -39,6 +39,7 @@ cdef extern from *:
 
 cdef enum:
     TILE = 4096         # elements of a map tile: 16 KiB of float32, a third of a 48 KiB L1
+    HALF_TILE = 2048    # with float16, whose float32 copies of all operands should stay in L1
     SQUARE = 64         # side of a tile where an operand runs across the rows (transposed)
     LONG_ROW = 256      # elements from which on a block is called row by row rather than on copies
     WIDTH = 512         # columns of a column-mode tile
@@ -286,6 +287,7 @@ cdef Plan plan_map(const Job* job) noexcept nogil:
     cdef Plan plan
     cdef Py_ssize_t columns = job.shape[job.ndim - 1], all_rows = 1
     cdef Py_ssize_t inner = job.shape[job.ndim - 2] if job.ndim > 1 else 1
+    cdef Py_ssize_t size = TILE
     cdef bint across = False, by_row = False
     cdef int i
     for i in range(job.ndim - 1):
@@ -293,18 +295,20 @@ cdef Plan plan_map(const Job* job) noexcept nogil:
     for i in range(job.inputs):
         across |= runs_across(job, &job.x[i])
         by_row |= lies_in_rows(job, &job.x[i])
+        if job.x[i].half:
+            size = HALF_TILE
     for i in range(job.outputs):
         across |= runs_across(job, &job.y[i])
-    plan.full_rows = columns <= TILE // 2 and not (across and columns >= SQUARE // 2 and inner >= 8)
+    plan.full_rows = columns <= size // 2 and not (across and columns >= SQUARE // 2 and inner >= 8)
     if plan.full_rows:
-        plan.rows = 1 if by_row and columns >= LONG_ROW else TILE // columns
+        plan.rows = 1 if by_row and columns >= LONG_ROW else size // columns
         plan.cols = columns
         plan.across = 1
         plan.down = 0
         plan.tiles = (all_rows + plan.rows - 1) // plan.rows
         return plan
     plan.rows = SQUARE if across and inner >= 8 else 1
-    plan.cols = TILE // plan.rows
+    plan.cols = (TILE if across else size) // plan.rows
     plan.across = (columns + plan.cols - 1) // plan.cols
     plan.down = (inner + plan.rows - 1) // plan.rows
     plan.tiles = plan.across * plan.down * (all_rows // inner)
@@ -325,7 +329,9 @@ cdef void map_tile(
         y = &job.y[i]
         fetch_arguments(job, &job.calls[i], span, x, row, col, rows, cols)
         place = place_of(job, y, row, col, rows, cols)
-        if place != NULL and not y.half and not job.stage:
+        if place != NULL and job.calls[i].arity == 0 and not job.stage:      # zero, in every dtype
+            memset(place, 0, n * y.itemsize)
+        elif place != NULL and not y.half and not job.stage:
             call_block(&job.calls[i], x, place, n, job.params)
         else:
             call_block(&job.calls[i], x, span.y[i].values, n, job.params)
