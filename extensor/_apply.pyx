@@ -729,8 +729,8 @@ cdef cnp.ndarray quick_scalar(Op op, object z, int typenum, Py_ssize_t n):
     return b
 
 
-cpdef object call2(Op op, object x, object z, object out=None):
-    """An element-wise function of two operands."""
+cpdef object call2(Op op, object x, object z, object out=None, tuple params=()):
+    """An element-wise function of two operands, with parameters."""
     cdef cnp.ndarray a = bare(x), b = bare(z), y
     cdef Py_ssize_t n
     cdef int typenum
@@ -738,6 +738,8 @@ cpdef object call2(Op op, object x, object z, object out=None):
     cdef void* first
     cdef void* second
     cdef void* to
+    cdef double values[8]
+    cdef int i
     cdef bint swap = op.args[0] != 0, plain
     if a is None and b is not None:     # a number on the left
         a, b = b, a
@@ -764,14 +766,16 @@ cpdef object call2(Op op, object x, object z, object out=None):
                     to = cnp.PyArray_DATA(y)
                     if swap:
                         first, second = second, first
+                    for i in range(len(params)):
+                        values[i] = params[i]
                     if op.cost * n > NOGIL_NS:
                         with nogil:
-                            block(first, second, to, n, NULL)
+                            block(first, second, to, n, values)
                     else:
-                        block(first, second, to, n, NULL)
+                        block(first, second, to, n, values)
                     note_team(1)
                     return as_result(out, y)
-    return forward(op, (z, x) if turned else (x, z), out, ())
+    return forward(op, (z, x) if turned else (x, z), out, params)
 
 
 cpdef object calln(Op op, tuple inputs, object out=None, tuple params=()):

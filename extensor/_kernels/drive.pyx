@@ -39,7 +39,7 @@ cdef extern from *:
 
 cdef enum:
     TILE = 4096         # elements of a map tile: 16 KiB of float32, a third of a 48 KiB L1
-    HALF_TILE = 2048    # with float16, whose float32 copies of all operands should stay in L1
+    SMALL_TILE = 2048   # where copies are many (float16) or wide (float64): they should stay in L1
     SQUARE = 64         # side of a tile where an operand runs across the rows (transposed)
     LONG_ROW = 256      # elements from which on a block is called row by row rather than on copies
     WIDTH = 512         # columns of a column-mode tile
@@ -295,8 +295,8 @@ cdef Plan plan_map(const Job* job) noexcept nogil:
     for i in range(job.inputs):
         across |= runs_across(job, &job.x[i])
         by_row |= lies_in_rows(job, &job.x[i])
-        if job.x[i].half:
-            size = HALF_TILE
+        if job.x[i].half or (job.x[i].itemsize == 8 and not job.x[i].dense):
+            size = SMALL_TILE
     for i in range(job.outputs):
         across |= runs_across(job, &job.y[i])
     plan.full_rows = columns <= size // 2 and not (across and columns >= SQUARE // 2 and inner >= 8)
