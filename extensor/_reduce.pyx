@@ -15,7 +15,7 @@ from extensor._apply cimport (
     note_team, overlap, pointer, reduce_axis,
     reduce_flat, reduce_into, shape_of, simple, team_for, upstream,
 )
-from extensor._kernels.types cimport MAX, MAX_AXES, MIN, SUM
+from extensor._kernels.types cimport MAX, MAX_AXES, MIN, SUM, Along, AlongKernel
 from extensor._memory cimport new_array
 from extensor._tensor cimport plain_array, wrap
 
@@ -26,11 +26,6 @@ cnp.import_array()
 
 _rows = _cpu.kernels("reduction")
 _simple = _cpu.kernels("arithmetic")
-cdef tuple _softmax = _rows["softmax"]
-cdef tuple _softmax_backward = _rows["softmax_backward"]
-cdef tuple _extreme_backward = _rows["extreme_backward"]
-cdef tuple _arg = _rows["arg"]
-cdef tuple _variance = _rows["variance"]
 cdef Gradient _identity = IDENTITY
 cdef Gradient _divide = Gradient(_simple["divide"], (0, 1), "divide")
 cdef Gradient _subtract = Gradient(_simple["subtract"], (0, 1))
@@ -49,32 +44,54 @@ cdef Gradient _logsumexp_grad = Gradient(_rows["logsumexp_grad"], (0, 1, 2), "ma
 cdef Gradient _softmax_grad = Gradient(_rows["softmax_grad"], (0, 1, 2))
 cdef Gradient _log_softmax_grad = Gradient(_rows["log_softmax_grad"], (0, 1, 2), "math")
 
-# Row functions by pointer, for calls too small to spend time on views: [float, double].
-ctypedef void (*SoftmaxRows)(const void*, void*, Py_ssize_t, Py_ssize_t, bint) noexcept nogil
-ctypedef void (*BackwardRows)(
-    const void*, const void*, void*, Py_ssize_t, Py_ssize_t, bint) noexcept nogil
-ctypedef void (*VarianceRows)(const void*, void*, Py_ssize_t, Py_ssize_t, double, bint) noexcept nogil
-ctypedef void (*LogsumexpRows)(const void*, void*, Py_ssize_t, Py_ssize_t) noexcept nogil
-cdef void* _softmax_rows[2]
-cdef void* _softmax_rows_backward[2]
-cdef void* _extreme_rows_backward[2]
-cdef void* _arg_rows[2]
-cdef void* _variance_rows[2]
-cdef void* _logsumexp_rows[2]
-for _i in range(2):
-    _softmax_rows[_i] = pointer(_rows["softmax_rows"][_i])
-    _softmax_rows_backward[_i] = pointer(_rows["softmax_rows_backward"][_i])
-    _extreme_rows_backward[_i] = pointer(_rows["extreme_rows_backward"][_i])
-    _arg_rows[_i] = pointer(_rows["arg_rows"][_i])
-    _variance_rows[_i] = pointer(_rows["variance_rows"][_i])
-    _logsumexp_rows[_i] = pointer(_rows["logsumexp_rows"][_i])
+# Functions along slices, by pointer: [float, double].
+cdef AlongKernel _softmax[2]
+cdef AlongKernel _softmax_backward[2]
+cdef AlongKernel _extreme_backward[2]
+cdef AlongKernel _arg[2]
+cdef AlongKernel _variance[2]
+cdef AlongKernel _long_variance[2]
+cdef AlongKernel _variance_backward[2]
+cdef AlongKernel _logsumexp[2]
+cdef AlongKernel _long_logsumexp[2]
+cdef AlongKernel _logsumexp_backward[2]
+cdef AlongKernel _spread[2]
+cdef AlongKernel _tree_rows[2]
+cdef AlongKernel _truth[2]
 
-# Nanoseconds an element on one core, float32, for the decision to use threads.
-cdef double SOFTMAX_NS = 0.3
-cdef double PASS_NS = 0.15
-cdef Py_ssize_t LONG_SLICE = 1 << 16    # elements of one slice from which it is worth cutting up
-# One slice of this much work goes through the drivers, whose cuts depend on its size alone.
-cdef double ONE_SLICE_NS = 15000.0
+
+cdef int load(str name, AlongKernel* to) except -1:
+    cdef int i
+    for i in range(2):
+        to[i] = <AlongKernel> pointer(_rows[name][i])
+    return 0
+
+
+load("softmax", _softmax)
+load("softmax_backward", _softmax_backward)
+load("extreme_backward", _extreme_backward)
+load("arg", _arg)
+load("variance", _variance)
+load("long_variance", _long_variance)
+load("variance_backward", _variance_backward)
+load("logsumexp", _logsumexp)
+load("long_logsumexp", _long_logsumexp)
+load("logsumexp_backward", _logsumexp_backward)
+load("spread", _spread)
+load("tree_rows", _tree_rows)
+load("truth", _truth)
+
+# Nanoseconds an element on one core, float32, for the decision to use threads (AVX-512).
+cdef double SOFTMAX_NS = 0.25
+cdef double PASS_NS = 0.12
+cdef double READ_NS = 0.06
+cdef double FILL_NS = 0.04
+cdef double BYTE_NS = 0.015
+cdef double NOGIL_NS = 2000.0           # as in the apply layer
+cdef enum:
+    LONG_SLICE = 1 << 16    # elements of one slice from which it is worth cutting up
+    PART = 1024             # rows of a column that the kernels take in one piece
+    NARROW = 8              # columns below which the drivers do better: they put rows side by side
 
 
 # ---------------------------------------------------------------- axes
@@ -160,34 +177,102 @@ cdef cnp.ndarray slice_gradient(
     return g.reshape(kept)
 
 
-# ---------------------------------------------------------------- small calls
+# ---------------------------------------------------------------- contiguous tensors, along one axis or all
 
-cdef enum:
-    SMALL = 16384           # elements up to which a row function runs at once, on one thread
+cdef bint cut_axis(int ndim, const Py_ssize_t* shape, object axis, Along* a) noexcept:
+    """See a shape as (outer, n, inner) along an axis; False where axis is no plain int or None."""
+    cdef int i, along = -1
+    if axis is not None:
+        if type(axis) is not int or not -ndim <= axis < ndim:
+            return False
+        along = axis + ndim if axis < 0 else axis
+    a.outer = 1
+    a.n = 1
+    a.inner = 1
+    for i in range(ndim):
+        if axis is None or i == along:
+            a.n *= shape[i]
+        elif i < along:
+            a.outer *= shape[i]
+        else:
+            a.inner *= shape[i]
+    return a.outer * a.n * a.inner > 0
 
 
-cdef Py_ssize_t small_row(cnp.ndarray array, object axis) noexcept:
-    """The length of the rows where a small contiguous tensor is taken along its last axis; else 0."""
-    cdef int ndim, typenum
+cdef bint cut_array(cnp.ndarray array, object axis, Along* a) noexcept:
+    """The same for a contiguous float32 or float64 tensor; False for any other."""
+    cdef int typenum
     if array is None:
-        return 0
+        return False
     typenum = cnp.PyArray_TYPE(array)
-    ndim = cnp.PyArray_NDIM(array)
     if (typenum != cnp.NPY_FLOAT and typenum != cnp.NPY_DOUBLE) or not simple(array):
-        return 0
-    if not 0 < cnp.PyArray_SIZE(array) <= SMALL:
-        return 0
-    if axis is None:
-        return cnp.PyArray_SIZE(array)
-    if type(axis) is int and ndim > 0 and (axis == -1 or axis == ndim - 1):
-        return cnp.PyArray_DIM(array, ndim - 1)
+        return False
+    a.x = cnp.PyArray_DATA(array)
+    return cut_axis(cnp.PyArray_NDIM(array), <Py_ssize_t*> cnp.PyArray_DIMS(array), axis, a)
+
+
+cdef bint cut_axes(cnp.ndarray array, tuple axes, Along* a):
+    """The same along neighbouring axes."""
+    cdef int i, first, last
+    if not axes or not cut_array(array, None, a):
+        return False
+    first, last = axes[0], axes[-1]
+    if last - first != len(axes) - 1:
+        return False
+    a.n = 1
+    for i in range(cnp.PyArray_NDIM(array)):
+        if i < first:
+            a.outer *= cnp.PyArray_DIM(array, i)
+        elif i > last:
+            a.inner *= cnp.PyArray_DIM(array, i)
+        else:
+            a.n *= cnp.PyArray_DIM(array, i)
+    return True
+
+
+cdef bint one_slice(const Along* a) noexcept:
+    """Too few slices to share out among threads, yet work enough for them.
+
+    By size alone: the number of threads must not choose the order of a sum.
+    """
+    return a.outer * ((a.inner + 127) // 128) < 2 and a.n * a.inner > LONG_SLICE
+
+
+cdef bint well_shaped(const Along* a) noexcept:
+    """Rows, or columns enough for the kernels along slices (or a call too small to matter)."""
+    return a.inner == 1 or a.inner >= NARROW or a.outer * a.n * a.inner <= PART
+
+
+cdef int run(str function, AlongKernel* kernel, Along* a, int typenum, double cost) except -1:
+    cdef AlongKernel call = kernel[typenum == cnp.NPY_DOUBLE]
+    cdef int status
+    cost *= <double> (a.outer * a.n * a.inner) * (2 if typenum == cnp.NPY_DOUBLE else 1)
+    a.threads = team_for(cost)
+    if cost > NOGIL_NS:
+        with nogil:
+            status = call(a, NULL)
+    else:
+        status = call(a, NULL)
+    note_team(a.threads)
+    if status < 0:
+        raise MemoryError(f"{function}: no memory for scratch")
     return 0
 
 
-cdef cnp.ndarray row_results(cnp.ndarray array, object axis, int typenum):
-    """An array for one result per row."""
-    return new_array(0 if axis is None else cnp.PyArray_NDIM(array) - 1,
-                     <Py_ssize_t*> cnp.PyArray_DIMS(array), typenum)
+cdef cnp.ndarray slice_results(cnp.ndarray array, object axis, bint keepdims, int typenum):
+    """An array for one result per slice."""
+    cdef Py_ssize_t sizes[MAX_AXES]
+    cdef int i, count = 0, ndim = cnp.PyArray_NDIM(array), along = -1
+    if axis is not None:
+        along = axis + ndim if axis < 0 else axis
+    for i in range(ndim):
+        if axis is not None and i != along:
+            sizes[count] = cnp.PyArray_DIM(array, i)
+            count += 1
+        elif keepdims:
+            sizes[count] = 1
+            count += 1
+    return new_array(count, sizes, typenum)
 
 
 cdef inline cnp.ndarray same_as(cnp.ndarray array):
@@ -195,7 +280,7 @@ cdef inline cnp.ndarray same_as(cnp.ndarray array):
 
 
 cdef bint alike(cnp.ndarray a, cnp.ndarray b) noexcept:
-    """Two small operands that a row function takes as they are."""
+    """Two contiguous operands of one dtype and shape."""
     cdef int axis
     if (a is None or cnp.PyArray_TYPE(a) != cnp.PyArray_TYPE(b) or not simple(a)
             or cnp.PyArray_NDIM(a) != cnp.PyArray_NDIM(b)):
@@ -206,17 +291,44 @@ cdef bint alike(cnp.ndarray a, cnp.ndarray b) noexcept:
     return True
 
 
-cdef bint one_per_row(cnp.ndarray g, cnp.ndarray array, object axis) noexcept:
-    """Whether grad_output has the shape of the row results, without the kept axes."""
-    cdef int i
-    if g is None or cnp.PyArray_TYPE(g) != cnp.PyArray_TYPE(array) or not simple(g):
+cdef bint one_per_slice(cnp.ndarray g, int typenum, int ndim, const Py_ssize_t* shape, object axis) noexcept:
+    """Whether a contiguous tensor has the shape of the results, with or without the kept axes."""
+    cdef int i, k = 0, along = -1
+    cdef bint kept
+    if g is None or cnp.PyArray_TYPE(g) != typenum or not simple(g):
         return False
-    if cnp.PyArray_NDIM(g) != (0 if axis is None else cnp.PyArray_NDIM(array) - 1):
+    if axis is not None:
+        along = axis + ndim if axis < 0 else axis
+    kept = cnp.PyArray_NDIM(g) == ndim
+    if not kept and cnp.PyArray_NDIM(g) != (0 if axis is None else ndim - 1):
         return False
-    for i in range(cnp.PyArray_NDIM(g)):
-        if cnp.PyArray_DIM(g, i) != cnp.PyArray_DIM(array, i):
-            return False
+    for i in range(ndim):
+        if axis is None or i == along:
+            if kept and cnp.PyArray_DIM(g, i) != 1:
+                return False
+            k += kept
+        else:
+            if cnp.PyArray_DIM(g, k) != shape[i]:
+                return False
+            k += 1
     return True
+
+
+cdef bint results_of(cnp.ndarray g, cnp.ndarray array, object axis) noexcept:
+    return one_per_slice(g, cnp.PyArray_TYPE(array), cnp.PyArray_NDIM(array),
+                         <Py_ssize_t*> cnp.PyArray_DIMS(array), axis)
+
+
+cdef cnp.ndarray as_three(cnp.ndarray array, const Along* a):
+    """A contiguous array as (outer, n, inner)."""
+    cdef cnp.npy_intp sizes[3]
+    cdef cnp.PyArray_Dims dims
+    sizes[0] = a.outer
+    sizes[1] = a.n
+    sizes[2] = a.inner
+    dims.ptr = sizes
+    dims.len = 3
+    return cnp.PyArray_Newshape(array, &dims, cnp.NPY_CORDER)
 
 
 # ---------------------------------------------------------------- sum, mean, max, min
@@ -268,6 +380,9 @@ def total(str function, object x, object axis, bint keepdims, object out, bint m
         typenum = cnp.NPY_DOUBLE
     divisor = count_of(shape, axes) if mean else 1
     target = result_place(function, out, kept_shape(shape, axes, keepdims), typenum)
+    if around(array, axes):
+        np.copyto(target, total_around(function, array, axes, divisor).reshape(shape_of(target)))
+        return as_result(out, target)
     if cnp.PyArray_SIZE(array) == 0:
         target.fill(NAN if mean and divisor == 0 else 0)
         return as_result(out, target)
@@ -280,6 +395,39 @@ def total(str function, object x, object axis, bint keepdims, object out, bint m
     if place is not target:
         cnp.PyArray_CopyInto(target, place)
     return as_result(out, target)
+
+
+cdef bint around(cnp.ndarray array, tuple axes):
+    """Whether the axes are the first and the last ones of a contiguous tensor, with some between."""
+    cdef int ndim = cnp.PyArray_NDIM(array), count = len(axes), first = 0
+    if (count < 2 or count == ndim or cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT16
+            or not simple(array) or cnp.PyArray_SIZE(array) == 0):
+        return False
+    while first < count and <int> axes[first] == first:
+        first += 1
+    return 0 < first < count and <int> axes[first] == ndim - (count - first) and (
+        count_of(shape_of(array), axes[first:]) >= 32)
+
+
+cdef cnp.ndarray total_around(str function, cnp.ndarray array, tuple axes, double divisor):
+    """Such a sum: the last axes first, which lie together in memory, then a tree over the others."""
+    cdef tuple shape = shape_of(array)
+    cdef int first = 0, typenum = cnp.PyArray_TYPE(array)
+    cdef Along a
+    cdef cnp.ndarray sums
+    while <int> axes[first] == first:
+        first += 1
+    a.outer = count_of(shape, axes[:first])
+    a.n = count_of(shape, axes[first:])
+    a.inner = cnp.PyArray_SIZE(array) // (a.outer * a.n)
+    sums = fresh((a.outer * a.inner, 1), typenum)
+    reduce_into(function, _identity, [array.reshape(a.outer * a.inner, a.n)], (a.outer * a.inner, a.n),
+                sums, SUM, 1.0, ())
+    a.y = cnp.PyArray_DATA(sums)
+    a.n = 1
+    a.divisor = divisor
+    _tree_rows[typenum == cnp.NPY_DOUBLE](&a, NULL)
+    return sums[:a.inner]
 
 
 def extreme(str function, object x, object axis, bint keepdims, object out, bint least):
@@ -325,8 +473,47 @@ cdef int refuse_empty(str function, tuple shape, tuple axes) except -1:
     return 0
 
 
+cdef object quick_spread(str function, object grad_output, object input_shape, object axis, bint mean):
+    """The common case of contiguous tensors and one axis or all; None for any other."""
+    cdef cnp.ndarray g = bare(grad_output), like, target
+    cdef Py_ssize_t sizes[MAX_AXES]
+    cdef int i, ndim, typenum
+    cdef Along a
+    if g is None or not is_float(cnp.PyArray_TYPE(g)) or cnp.PyArray_TYPE(g) == cnp.NPY_FLOAT16:
+        return None
+    typenum = cnp.PyArray_TYPE(g)
+    if type(input_shape) is tuple:
+        ndim = len(input_shape)
+        if ndim > MAX_AXES:
+            return None
+        for i in range(ndim):
+            if type(input_shape[i]) is not int or input_shape[i] < 0:
+                return None
+            sizes[i] = input_shape[i]
+    else:
+        like = bare(input_shape)
+        if like is None or cnp.PyArray_TYPE(like) != typenum:
+            return None
+        ndim = cnp.PyArray_NDIM(like)
+        for i in range(ndim):
+            sizes[i] = cnp.PyArray_DIM(like, i)
+    if not cut_axis(ndim, sizes, axis, &a) or not well_shaped(&a) or one_slice(&a):
+        return None
+    if not one_per_slice(g, typenum, ndim, sizes, axis):
+        return None
+    target = new_array(ndim, sizes, typenum)
+    a.g = cnp.PyArray_DATA(g)
+    a.y = cnp.PyArray_DATA(target)
+    a.divisor = a.n if mean else 1
+    run(function, _spread, &a, typenum, FILL_NS)
+    return wrap(target)
+
+
 def spread(str function, object grad_output, object input_shape, object axis, object out, bint mean):
     """Gradient of sum and mean: grad_output again along the reduced axes."""
+    cdef object quick = quick_spread(function, grad_output, input_shape, axis, mean) if out is None else None
+    if quick is not None:
+        return quick
     cdef object goal = shape_target(function, "input_shape", input_shape)
     cdef tuple shape = goal.shape
     cdef tuple axes = checked_axes(function, axis, len(shape))
@@ -383,16 +570,17 @@ cdef Slices sliced(cnp.ndarray array, tuple axes):
 
 cdef cnp.ndarray three(cnp.ndarray array, Slices s):
     """An array of the same layout as (outer, n, inner)."""
-    cdef cnp.npy_intp sizes[3]
-    cdef cnp.PyArray_Dims dims
+    cdef Along a
     if not cnp.PyArray_IS_C_CONTIGUOUS(array):
         array = np.ascontiguousarray(array)
-    sizes[0] = s.outer
-    sizes[1] = s.n
-    sizes[2] = s.inner
-    dims.ptr = sizes
-    dims.len = 3
-    return cnp.PyArray_Newshape(array, &dims, cnp.NPY_CORDER)
+    fill(s, &a)
+    return as_three(array, &a)
+
+
+cdef void fill(Slices s, Along* a) noexcept:
+    a.outer = s.outer
+    a.n = s.n
+    a.inner = s.inner
 
 
 cdef cnp.ndarray like(cnp.ndarray array, Slices s):
@@ -408,20 +596,6 @@ cdef int unsliced(cnp.ndarray result, Slices s, cnp.ndarray target) except -1:
     with np.errstate(all="ignore"):
         np.copyto(target, back, casting="same_kind")
     return 0
-
-
-cdef int team_of(Slices s, double cost) noexcept:
-    cdef int team = team_for(cost * s.outer * s.n * s.inner)
-    note_team(team)
-    return team
-
-
-cdef bint one_slice(Slices s) noexcept:
-    """Too few slices to share out among threads, yet work enough for them.
-
-    By size alone: the number of threads must not choose the order of a sum.
-    """
-    return s.outer * ((s.inner + 127) // 128) < 2 and s.n * s.inner > LONG_SLICE
 
 
 cdef cnp.ndarray slice_place(object out, cnp.ndarray target, Slices s, int typenum, list inputs):
@@ -440,12 +614,12 @@ cdef cnp.ndarray slice_place(object out, cnp.ndarray target, Slices s, int typen
 def softmax(str function, object x, object axis, object out, bint log):
     """softmax or log-softmax along one axis, several or all."""
     cdef cnp.ndarray array = bare(x), target, place
-    cdef Py_ssize_t row = small_row(array, axis) if out is None else 0
-    if row:
+    cdef Along a
+    a.flag = log
+    if out is None and cut_array(array, axis, &a) and not one_slice(&a):
         target = same_as(array)
-        (<SoftmaxRows> _softmax_rows[cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE])(
-            cnp.PyArray_DATA(array), cnp.PyArray_DATA(target), cnp.PyArray_SIZE(array) // row, row, log)
-        note_team(1)
+        a.y = cnp.PyArray_DATA(target)
+        run(function, _softmax, &a, cnp.PyArray_TYPE(array), SOFTMAX_NS)
         return wrap(target)
     array = floating_input(function, x, True)
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape))
@@ -456,10 +630,13 @@ def softmax(str function, object x, object axis, object out, bint log):
         return as_result(out, target)
     s = sliced(converted(array, work), axes)
     place = slice_place(out, target, s, work, [array])
-    if one_slice(s):
+    fill(s, &a)
+    if one_slice(&a):
         softmax_in_parts(function, s.array, place, log)
     else:
-        _softmax[work == cnp.NPY_DOUBLE](s.array, place, log, team_of(s, SOFTMAX_NS))
+        a.x = cnp.PyArray_DATA(s.array)
+        a.y = cnp.PyArray_DATA(place)
+        run(function, _softmax, &a, work, SOFTMAX_NS)
     if not shares(place, target):
         unsliced(converted(place, typenum), s, target)
     return as_result(out, target)
@@ -489,13 +666,14 @@ cdef int softmax_in_parts(str function, cnp.ndarray x, cnp.ndarray y, bint log) 
 def softmax_backward(str function, object grad_output, object output, object axis, object out, bint log):
     cdef cnp.ndarray g = bare(grad_output), y = bare(output), target, place, gs, total
     cdef int typenum, final, work
-    cdef Py_ssize_t row = small_row(y, axis) if out is None else 0
-    if row and alike(g, y):
+    cdef double cost = SOFTMAX_NS if log else PASS_NS
+    cdef Along a
+    a.flag = log
+    if out is None and cut_array(y, axis, &a) and not one_slice(&a) and alike(g, y):
         target = same_as(y)
-        (<BackwardRows> _softmax_rows_backward[cnp.PyArray_TYPE(y) == cnp.NPY_DOUBLE])(
-            cnp.PyArray_DATA(g), cnp.PyArray_DATA(y), cnp.PyArray_DATA(target),
-            cnp.PyArray_SIZE(y) // row, row, log)
-        note_team(1)
+        a.g = cnp.PyArray_DATA(g)
+        a.y = cnp.PyArray_DATA(target)
+        run(function, _softmax_backward, &a, cnp.PyArray_TYPE(y), cost)
         return wrap(target)
     g = upstream(function, grad_output)
     y = plain_array(output, function, "output")
@@ -512,7 +690,8 @@ def softmax_backward(str function, object grad_output, object output, object axi
     cdef Slices s = sliced(converted(y, work), axes)
     gs = like(converted(g, work), s)
     place = slice_place(out, target, s, work, [g, y])
-    if one_slice(s):
+    fill(s, &a)
+    if one_slice(&a):
         total = fresh((s.outer, 1, s.inner), work)
         if log:
             reduce_into(function, _identity, [gs], shape_of(gs), total, SUM, 1.0, ())
@@ -520,8 +699,10 @@ def softmax_backward(str function, object grad_output, object output, object axi
             reduce_into(function, _multiply, [gs, s.array], shape_of(gs), total, SUM, 1.0, ())
         map_into(function, _log_softmax_grad if log else _softmax_grad, [gs, s.array, total], place, ())
     else:
-        _softmax_backward[work == cnp.NPY_DOUBLE](
-            gs, s.array, place, log, team_of(s, SOFTMAX_NS if log else PASS_NS))
+        a.g = cnp.PyArray_DATA(gs)
+        a.x = cnp.PyArray_DATA(s.array)
+        a.y = cnp.PyArray_DATA(place)
+        run(function, _softmax_backward, &a, work, cost)
     if not shares(place, target):
         unsliced(converted(place, final), s, target)
     return as_result(out, target)
@@ -531,13 +712,13 @@ def softmax_backward(str function, object grad_output, object output, object axi
 
 def extreme_backward(str function, object grad_output, object x, object axis, object out, bint least):
     cdef cnp.ndarray array = bare(x), g = bare(grad_output), target, place, flat
-    cdef Py_ssize_t row = small_row(array, axis) if out is None else 0
-    if row and one_per_row(g, array, axis):
+    cdef Along a
+    a.flag = least
+    if out is None and cut_array(array, axis, &a) and results_of(g, array, axis):
         target = same_as(array)
-        (<BackwardRows> _extreme_rows_backward[cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE])(
-            cnp.PyArray_DATA(g), cnp.PyArray_DATA(array), cnp.PyArray_DATA(target),
-            cnp.PyArray_SIZE(array) // row, row, least)
-        note_team(1)
+        a.g = cnp.PyArray_DATA(g)
+        a.y = cnp.PyArray_DATA(target)
+        run(function, _extreme_backward, &a, cnp.PyArray_TYPE(array), PASS_NS)
         return wrap(target)
     array = plain_array(x, function, "x")
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape))
@@ -553,7 +734,11 @@ def extreme_backward(str function, object grad_output, object x, object axis, ob
     cdef Slices s = sliced(converted(array, work), axes)
     flat = np.ascontiguousarray(converted(g, work)).reshape(s.outer, s.inner)
     place = slice_place(out, target, s, work, [g, array])
-    _extreme_backward[work == cnp.NPY_DOUBLE](s.array, flat, place, least, team_of(s, PASS_NS))
+    fill(s, &a)
+    a.x = cnp.PyArray_DATA(s.array)
+    a.g = cnp.PyArray_DATA(flat)
+    a.y = cnp.PyArray_DATA(place)
+    run(function, _extreme_backward, &a, work, PASS_NS)
     if not shares(place, target):
         unsliced(converted(place, final), s, target)
     return as_result(out, target)
@@ -562,12 +747,12 @@ def extreme_backward(str function, object grad_output, object x, object axis, ob
 def position(str function, object x, object axis, bint keepdims, object out, bint least):
     """argmax or argmin: the first place of the extreme, NaN first of all."""
     cdef cnp.ndarray array = bare(x), target, place
-    cdef Py_ssize_t row = small_row(array, axis) if out is None and not keepdims else 0
-    if row:
-        target = row_results(array, axis, cnp.NPY_INT64)
-        (<SoftmaxRows> _arg_rows[cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE])(
-            cnp.PyArray_DATA(array), cnp.PyArray_DATA(target), cnp.PyArray_SIZE(array) // row, row, least)
-        note_team(1)
+    cdef Along a
+    a.flag = least
+    if out is None and cut_array(array, axis, &a):
+        target = slice_results(array, axis, keepdims, cnp.NPY_INT64)
+        a.y = cnp.PyArray_DATA(target)
+        run(function, _arg, &a, cnp.PyArray_TYPE(array), READ_NS if a.inner == 1 else PASS_NS)
         return wrap(target)
     array = plain_array(x, function, "x")
     cdef tuple shape = shape_of(array), axes
@@ -586,14 +771,27 @@ def position(str function, object x, object axis, bint keepdims, object out, bin
     work = computed(typenum)
     cdef Slices s = sliced(converted(array, work), axes)
     place = fresh((s.outer, s.inner), cnp.NPY_LONGLONG)
-    _arg[work == cnp.NPY_DOUBLE](s.array, place, least, team_of(s, PASS_NS))
+    fill(s, &a)
+    a.x = cnp.PyArray_DATA(s.array)
+    a.y = cnp.PyArray_DATA(place)
+    run(function, _arg, &a, work, PASS_NS)
     np.copyto(target, place.reshape(shape_of(target)))
     return as_result(out, target)
 
 
 def truth(str function, object x, object axis, bint keepdims, object out, bint every):
     """any or all; every number but zero is true, NaN too."""
-    cdef cnp.ndarray array = plain_array(x, function, "x"), target
+    cdef cnp.ndarray array = bare(x), target
+    cdef Along a
+    if (out is None and array is not None and cnp.PyArray_TYPE(array) == cnp.NPY_BOOL and simple(array)
+            and cut_axis(cnp.PyArray_NDIM(array), <Py_ssize_t*> cnp.PyArray_DIMS(array), axis, &a)):
+        target = slice_results(array, axis, keepdims, cnp.NPY_BOOL)
+        a.x = cnp.PyArray_DATA(array)
+        a.y = cnp.PyArray_DATA(target)
+        a.flag = every
+        run(function, _truth, &a, cnp.NPY_BOOL, BYTE_NS)
+        return wrap(target)
+    array = plain_array(x, function, "x")
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape))
     target = result_place(function, out, kept_shape(shape, axes, keepdims), cnp.NPY_BOOL)
     joined = np.logical_and if every else np.logical_or
@@ -621,37 +819,45 @@ cdef cnp.ndarray mean_of(str function, cnp.ndarray array, tuple axes, int work):
     return mean
 
 
+cdef int variance_along(str function, Along* a, cnp.ndarray array, cnp.ndarray place) except -1:
+    """The variance (or its root, by the flag) of a contiguous array along (outer, n, inner)."""
+    cdef cnp.ndarray mean
+    cdef int typenum = cnp.PyArray_TYPE(array)
+    a.x = cnp.PyArray_DATA(array)
+    a.y = cnp.PyArray_DATA(place)
+    if one_piece(a):
+        return run(function, _variance, a, typenum, PASS_NS)
+    mean = fresh((a.outer, 1, a.inner), typenum)
+    reduce_into(function, _identity, [as_three(array, a)], (a.outer, a.n, a.inner), mean, SUM, a.n, ())
+    a.saved = cnp.PyArray_DATA(mean)
+    return run(function, _long_variance, a, typenum, READ_NS)
+
+
 def variance(str function, object x, object axis, bint keepdims, object ddof, object out, bint root):
     """Variance or standard deviation."""
     cdef cnp.ndarray array = bare(x), target, place, mean, squares, plain
-    cdef Py_ssize_t row = small_row(array, axis) if out is None and not keepdims and type(ddof) is int else 0
-    if row:
-        target = row_results(array, axis, cnp.PyArray_TYPE(array))
-        (<VarianceRows> _variance_rows[cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE])(
-            cnp.PyArray_DATA(array), cnp.PyArray_DATA(target), cnp.PyArray_SIZE(array) // row, row,
-            max(<double> row - <double> ddof, 0), root)
-        note_team(1)
+    cdef Along a
+    a.flag = root
+    if (out is None and type(ddof) is int and cut_array(array, axis, &a) and well_shaped(&a)):
+        a.divisor = max(<double> a.n - <double> ddof, 0)
+        target = slice_results(array, axis, keepdims, cnp.PyArray_TYPE(array))
+        variance_along(function, &a, array, target)
         return wrap(target)
     array = floating_input(function, x, False)
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape)), kept
     cdef int typenum = cnp.PyArray_TYPE(array), work = computed(typenum)
     cdef double divisor = degrees(function, shape, axes, ddof)
-    cdef Slices s
     target = result_place(function, out, kept_shape(shape, axes, keepdims), typenum)
     if cnp.PyArray_SIZE(array) == 0:
         target.fill(NAN)
         return as_result(out, target)
     kept = kept_shape(shape, axes, True)
-    if contiguous_rows(array, axes) and work == typenum:
-        s = sliced(array, axes)
-        place = fresh((s.outer,), work)
-        if not one_slice(s):
-            _variance[work == cnp.NPY_DOUBLE](
-                s.array.reshape(s.outer, s.n), place, divisor, team_of(s, 2 * PASS_NS))
-            if root:
-                map_into(function, _root, [place], place, ())
-            np.copyto(target, place.reshape(shape_of(target)))
-            return as_result(out, target)
+    if cut_axes(array, axes, &a) and well_shaped(&a):
+        a.divisor = divisor
+        place = fresh((a.outer, a.inner), work)
+        variance_along(function, &a, array, place)
+        np.copyto(target, place.reshape(shape_of(target)))
+        return as_result(out, target)
     mean = mean_of(function, array, axes, work)
     squares = fresh(kept, work)
     plain = fresh(kept, work)
@@ -664,17 +870,28 @@ def variance(str function, object x, object axis, bint keepdims, object ddof, ob
     return as_result(out, target)
 
 
-cdef bint contiguous_rows(cnp.ndarray array, tuple axes):
-    """Whether the axes are the last ones of a C-contiguous array."""
-    return bool(axes) and cnp.PyArray_IS_C_CONTIGUOUS(array) and (
-        <int> axes[0] == cnp.PyArray_NDIM(array) - len(axes))
+cdef bint one_piece(const Along* a) noexcept:
+    """Slices that a kernel handles whole, mean and all."""
+    return well_shaped(a) and not one_slice(a) and (a.inner == 1 or a.n <= PART)
 
 
 def variance_backward(
     str function, object grad_output, object x, object output, object axis, object ddof, object out,
     bint root,
 ):
-    cdef cnp.ndarray given = plain_array(x, function, "x"), array, g, target, place, saved
+    cdef cnp.ndarray given = bare(x), array, g = bare(grad_output), target, place, saved
+    cdef Along a
+    if (out is None and type(ddof) is int and cut_array(given, axis, &a) and one_piece(&a)
+            and results_of(g, given, axis) and (not root or results_of(bare(output), given, axis))):
+        target = same_as(given)
+        a.g = cnp.PyArray_DATA(g)
+        a.saved = cnp.PyArray_DATA(bare(output)) if root else NULL
+        a.y = cnp.PyArray_DATA(target)
+        a.flag = root
+        a.divisor = max(<double> a.n - <double> ddof, 0)
+        run(function, _variance_backward, &a, cnp.PyArray_TYPE(given), PASS_NS)
+        return wrap(target)
+    given = plain_array(x, function, "x")
     cdef tuple shape = shape_of(given), axes = checked_axes(function, axis, len(shape))
     cdef int final, typenum, work
     cdef double divisor = degrees(function, shape, axes, ddof)
@@ -695,6 +912,22 @@ def variance_backward(
     if final != typenum or (out is not None and (
             overlap(g, target) != APART or overlap(array, target) != APART)):
         place = fresh(shape, typenum)
+    if cut_axes(array, axes, &a) and one_piece(&a):
+        if not simple(place):
+            place = fresh(shape, typenum)
+        g = np.ascontiguousarray(g)
+        a.g = cnp.PyArray_DATA(g)
+        if root:
+            saved = np.ascontiguousarray(saved)
+            a.saved = cnp.PyArray_DATA(saved)
+        a.y = cnp.PyArray_DATA(place)
+        a.flag = root
+        a.divisor = divisor
+        run(function, _variance_backward, &a, typenum, PASS_NS)
+        if place is not target:
+            with np.errstate(all="ignore"):
+                np.copyto(target, place, casting="unsafe")
+        return as_result(out, target)
     mean = mean_of(function, array, axes, work)
     if root:
         map_into(function, _std_grad, [g, array, mean, saved], place, (divisor, 1e-10))
@@ -719,14 +952,25 @@ cdef cnp.ndarray slice_output(str function, object output, tuple shape, tuple ax
 
 # ---------------------------------------------------------------- log-sum-exp
 
+cdef int logsumexp_along(str function, Along* a, cnp.ndarray array, cnp.ndarray place) except -1:
+    """Of a contiguous array along (outer, n, inner), other than one long slice."""
+    cdef int typenum = cnp.PyArray_TYPE(array)
+    cdef cnp.ndarray top
+    a.y = cnp.PyArray_DATA(place)
+    if one_piece(a):
+        return run(function, _logsumexp, a, typenum, SOFTMAX_NS)
+    top = fresh((a.outer, 1, a.inner), typenum)
+    reduce_into(function, _identity, [as_three(array, a)], (a.outer, a.n, a.inner), top, MAX, 1.0, ())
+    a.saved = cnp.PyArray_DATA(top)
+    return run(function, _long_logsumexp, a, typenum, SOFTMAX_NS)
+
+
 def logsumexp(str function, object x, object axis, bint keepdims, object out):
     cdef cnp.ndarray array = bare(x), target, top, shift, total
-    cdef Py_ssize_t row = small_row(array, axis) if out is None and not keepdims else 0
-    if row:
-        target = row_results(array, axis, cnp.PyArray_TYPE(array))
-        (<LogsumexpRows> _logsumexp_rows[cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE])(
-            cnp.PyArray_DATA(array), cnp.PyArray_DATA(target), cnp.PyArray_SIZE(array) // row, row)
-        note_team(1)
+    cdef Along a
+    if out is None and cut_array(array, axis, &a) and well_shaped(&a) and not one_slice(&a):
+        target = slice_results(array, axis, keepdims, cnp.PyArray_TYPE(array))
+        logsumexp_along(function, &a, array, target)
         return wrap(target)
     array = floating_input(function, x, True)
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape)), kept
@@ -736,6 +980,11 @@ def logsumexp(str function, object x, object axis, bint keepdims, object out):
         target.fill(-np.inf)
         return as_result(out, target)
     kept = kept_shape(shape, axes, True)
+    if cut_axes(array, axes, &a) and well_shaped(&a) and not one_slice(&a):
+        total = fresh((a.outer, a.inner), work)
+        logsumexp_along(function, &a, array, total)
+        np.copyto(target, total.reshape(shape_of(target)))
+        return as_result(out, target)
     top = fresh(kept, work)
     shift = fresh(kept, work)
     total = fresh(kept, work)
@@ -748,7 +997,17 @@ def logsumexp(str function, object x, object axis, bint keepdims, object out):
 
 
 def logsumexp_backward(str function, object grad_output, object x, object output, object axis, object out):
-    cdef cnp.ndarray given = plain_array(x, function, "x"), g, saved, target, place
+    cdef cnp.ndarray given = bare(x), g = bare(grad_output), saved = bare(output), target, place
+    cdef Along a
+    if (out is None and cut_array(given, axis, &a) and well_shaped(&a) and not one_slice(&a)
+            and results_of(g, given, axis) and results_of(saved, given, axis)):
+        target = same_as(given)
+        a.g = cnp.PyArray_DATA(g)
+        a.saved = cnp.PyArray_DATA(saved)
+        a.y = cnp.PyArray_DATA(target)
+        run(function, _logsumexp_backward, &a, cnp.PyArray_TYPE(given), SOFTMAX_NS)
+        return wrap(target)
+    given = plain_array(x, function, "x")
     cdef tuple shape = shape_of(given), axes = checked_axes(function, axis, len(shape))
     cdef int final, typenum
     g = slice_gradient(function, grad_output, shape, axes, cnp.PyArray_TYPE(given))

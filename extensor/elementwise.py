@@ -13,6 +13,7 @@ import numpy as np
 
 from extensor import _cpu
 from extensor._apply import Gradient, Op, backward, call1, call2, calln
+from extensor._logic import Logic, logic1, logic2
 from extensor._typing import ArrayLike, Out
 from extensor.arithmetic import check_eps
 from extensor.tensor import ExTensor, as_array
@@ -98,10 +99,18 @@ _TRUNC = Op("trunc", _blocks["trunc"], "x", numpy=_unchanged)
 _ISNAN = Op("isnan", _blocks["isnan"], "x", numpy=np.isnan, gives_bool=True)
 _ISINF = Op("isinf", _blocks["isinf"], "x", numpy=np.isinf, gives_bool=True)
 _ISFINITE = Op("isfinite", _blocks["isfinite"], "x", numpy=np.isfinite, gives_bool=True)
-_AND = Op("logical_and", _blocks["logical_and"], "a b", numpy=np.logical_and, gives_bool=True)
-_OR = Op("logical_or", _blocks["logical_or"], "a b", numpy=np.logical_or, gives_bool=True)
-_XOR = Op("logical_xor", _blocks["logical_xor"], "a b", numpy=np.logical_xor, gives_bool=True)
-_NOT = Op("logical_not", _blocks["logical_not"], "x", numpy=np.logical_not, gives_bool=True)
+_AND = Logic(
+    Op("logical_and", _blocks["logical_and"], "a b", numpy=np.logical_and, gives_bool=True)
+)
+_OR = Logic(
+    Op("logical_or", _blocks["logical_or"], "a b", numpy=np.logical_or, gives_bool=True)
+)
+_XOR = Logic(
+    Op("logical_xor", _blocks["logical_xor"], "a b", numpy=np.logical_xor, gives_bool=True)
+)
+_NOT = Logic(
+    Op("logical_not", _blocks["logical_not"], "x", numpy=np.logical_not, gives_bool=True)
+)
 # Bounds as parameters (Python numbers beside floats), or as operands of any dtype and shape.
 _CLIP = Op("clip", _blocks["clip"], "x")
 _CLIP_NOT = Op("clip", _arithmetic["copy"], "x", numpy=_unchanged)
@@ -784,7 +793,7 @@ def logical_and(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> ExTensor:
     >>> ex.logical_and(ex.tensor([True, True, False]), ex.tensor([2.0, 0.0, 1.0]))
     ExTensor([ True, False, False], dtype=bool)
     """
-    return call2(_AND, a, b, out)
+    return logic2(_AND, a, b, out)
 
 
 def logical_or(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> ExTensor:
@@ -796,7 +805,7 @@ def logical_or(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> ExTensor:
     >>> ex.logical_or(ex.tensor([True, False]), ex.tensor([0.0, 0.0]))
     ExTensor([ True, False], dtype=bool)
     """
-    return call2(_OR, a, b, out)
+    return logic2(_OR, a, b, out)
 
 
 def logical_xor(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> ExTensor:
@@ -808,7 +817,7 @@ def logical_xor(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> ExTensor:
     >>> ex.logical_xor(ex.tensor([True, True]), ex.tensor([0.0, 3.0]))
     ExTensor([ True, False], dtype=bool)
     """
-    return call2(_XOR, a, b, out)
+    return logic2(_XOR, a, b, out)
 
 
 def logical_not(x: ArrayLike, *, out: Out = None) -> ExTensor:
@@ -820,4 +829,4 @@ def logical_not(x: ArrayLike, *, out: Out = None) -> ExTensor:
     >>> ex.logical_not(ex.tensor([0.0, 2.0]))
     ExTensor([ True, False], dtype=bool)
     """
-    return call1(_NOT, x, out)
+    return logic1(_NOT, x, out)

@@ -42,9 +42,9 @@ cdef enum:
     SMALL_TILE = 2048   # where copies are many (float16) or wide (float64): they should stay in L1
     SQUARE = 64         # side of a tile where an operand runs across the rows (transposed)
     LONG_ROW = 256      # elements from which on a block is called row by row rather than on copies
-    WIDTH = 512         # columns of a column-mode tile
+    WIDTH = 1024        # columns of a column-mode tile
     GROUP = 64          # column tiles joined in one work item
-    LARGE_TILE = 8192     # DEPTH * WIDTH: the largest tile
+    LARGE_TILE = 16384    # DEPTH * WIDTH: the largest tile
 
 ctypedef fused word:
     uint8_t
@@ -610,7 +610,7 @@ cdef int reduce_span(
     if first >= last:
         return 0
     span.memory = NULL
-    if (job.calls[0].block != NULL or job.x[0].half or not job.x[0].dense or job.column_mode):
+    if job.calls[0].block != NULL or job.x[0].half or not job.x[0].dense:
         if not open_span(job, &span, LARGE_TILE):
             return -1
     for item in range(first, last):

@@ -420,6 +420,34 @@ cdef void logical_not(const floating* x, unsigned char* y, Py_ssize_t n, const d
         y[i] = x[i] == 0
 
 
+# The same on bools; any byte but 0 is true.
+ctypedef unsigned char byte
+
+
+cdef void logical_and_bool(const byte* a, const byte* b, byte* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = (a[i] != 0) & (b[i] != 0)
+
+
+cdef void logical_or_bool(const byte* a, const byte* b, byte* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = (a[i] | b[i]) != 0
+
+
+cdef void logical_xor_bool(const byte* a, const byte* b, byte* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = (a[i] != 0) ^ (b[i] != 0)
+
+
+cdef void logical_not_bool(const byte* x, byte* y, Py_ssize_t n, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        y[i] = x[i] == 0
+
+
 EXPORTS = {
     "absolute": pair(<void*> absolute[float], <void*> absolute[double]),
     "absolute_grad": pair(<void*> absolute_grad[float], <void*> absolute_grad[double]),
@@ -461,4 +489,8 @@ EXPORTS = {
     "logical_or": pair(<void*> logical_or[float], <void*> logical_or[double]),
     "logical_xor": pair(<void*> logical_xor[float], <void*> logical_xor[double]),
     "logical_not": pair(<void*> logical_not[float], <void*> logical_not[double]),
+    "logical_and_bool": pair(<void*> logical_and_bool, <void*> logical_and_bool),
+    "logical_or_bool": pair(<void*> logical_or_bool, <void*> logical_or_bool),
+    "logical_xor_bool": pair(<void*> logical_xor_bool, <void*> logical_xor_bool),
+    "logical_not_bool": pair(<void*> logical_not_bool, <void*> logical_not_bool),
 }

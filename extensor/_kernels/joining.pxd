@@ -8,10 +8,21 @@ from libc.math cimport INFINITY
 
 from extensor._kernels.types cimport MAX, SUM, floating
 
+cdef extern from "lanes.h" nogil:
+    float ex_lane_sum_f32(const float* x, Py_ssize_t n)
+    double ex_lane_sum_f64(const double* x, Py_ssize_t n)
+    float ex_lane_squares_f32(const float* x, float shift, Py_ssize_t n, float* plain)
+    double ex_lane_squares_f64(const double* x, double shift, Py_ssize_t n, double* plain)
+    float ex_lane_products_f32(const float* x, const float* other, Py_ssize_t n)
+    double ex_lane_products_f64(const double* x, const double* other, Py_ssize_t n)
+    float ex_lane_extreme_f32(const float* x, Py_ssize_t n, bint least, float* probe)
+    double ex_lane_extreme_f64(const double* x, Py_ssize_t n, bint least, double* probe)
+    Py_ssize_t ex_find_f32(const float* x, Py_ssize_t n, float value)
+    Py_ssize_t ex_find_f64(const double* x, Py_ssize_t n, double value)
+
 cdef enum:
     DEPTH = 16          # elements in a row within one lane
-    LANES = 64          # lanes of a contiguous reduction: four 512-bit registers of float32
-    PARTS = 8           # pieces of DEPTH * LANES in the largest tile
+    PARTS = 16          # pieces in the largest tile
     RUN = 4096          # elements of a long run that are joined as one tile
     LEVELS = 52         # log2 of the longest run over RUN, and one more
 
@@ -61,60 +72,87 @@ cdef inline floating tree_join(floating* x, Py_ssize_t n, Py_ssize_t vector, int
     return x[0]
 
 
-cdef inline floating extreme_lanes(
-    const floating* x, Py_ssize_t n, floating* lane, int how,
-) noexcept nogil:
-    """The extreme of at least LANES elements: plain comparisons, which the CPU has an instruction
-    for. They lose a NaN, but the sum of the elements is NaN then: the exact way decides."""
-    cdef floating probe[LANES]
-    cdef Py_ssize_t i, start = LANES
-    cdef int width = LANES
-    for i in range(LANES):
-        lane[i] = x[i]
-        probe[i] = x[i]
-    while start + LANES <= n:
-        if how == MAX:
-            for i in range(LANES):
-                lane[i] = x[start + i] if x[start + i] > lane[i] else lane[i]
-                probe[i] += x[start + i]
-        else:
-            for i in range(LANES):
-                lane[i] = x[start + i] if x[start + i] < lane[i] else lane[i]
-                probe[i] += x[start + i]
-        start += LANES
-    for i in range(n - start):
-        lane[i] = join(lane[i], x[start + i], how)
-        probe[i] += x[start + i]
-    while width > 1:
-        width //= 2
-        for i in range(width):
-            lane[i] = join(lane[i], lane[i + width], how)
-            probe[i] += probe[i + width]
-    if probe[0] == probe[0]:
-        return lane[0]
-    return lane_join(x, n, lane, LANES, how)
+cdef inline floating lane_extreme(const floating* x, Py_ssize_t n, int how) noexcept nogil:
+    """The extreme of more than DEPTH elements. The fast way loses a NaN but notes that there was
+    one; the exact way decides then."""
+    cdef floating lane[DEPTH]
+    cdef floating probe, top
+    if floating is float:
+        top = ex_lane_extreme_f32(x, n, how != MAX, &probe)
+    else:
+        top = ex_lane_extreme_f64(x, n, how != MAX, &probe)
+    return top if probe == probe else lane_join(x, n, lane, DEPTH, how)
+
+
+cdef inline floating short_join(const floating* x, Py_ssize_t n, int how) noexcept nogil:
+    cdef floating total = neutral(how, x[0])
+    cdef Py_ssize_t i
+    for i in range(n):
+        total = join(total, x[i], how)
+    return total
+
+
+cdef inline floating piece_sum(const floating* x, Py_ssize_t n) noexcept nogil:
+    if n <= DEPTH:
+        return short_join(x, n, SUM)
+    if floating is float:
+        return ex_lane_sum_f32(x, n)
+    else:
+        return ex_lane_sum_f64(x, n)
 
 
 cdef inline floating tile_join(const floating* x, Py_ssize_t n, int how) noexcept nogil:
     """Join one tile of contiguous values."""
-    cdef floating lane[LANES]
     cdef floating part[PARTS]
-    cdef floating total
-    cdef Py_ssize_t i, parts = 0, start = 0
+    cdef Py_ssize_t parts = 0, start = 0, piece = DEPTH * (64 if floating is float else 32)
     if n <= DEPTH:
-        total = neutral(how, x[0])
-        for i in range(n):
-            total = join(total, x[i], how)
-        return total
-    if n <= DEPTH * 16:
-        return lane_join(x, n, lane, 16, how)
+        return short_join(x, n, how)
     if how != SUM:
-        return extreme_lanes(x, n, lane, how)
+        return lane_extreme(x, n, how)
+    if n <= piece:
+        return piece_sum(x, n)
     while start < n:
-        part[parts] = lane_join(x + start, min(n - start, DEPTH * LANES), lane, LANES, how)
+        part[parts] = piece_sum(x + start, min(n - start, piece))
         parts += 1
-        start += DEPTH * LANES
+        start += piece
     return tree_join(part, parts, 1, how)
+
+
+cdef inline Py_ssize_t half_piece(floating unused) noexcept nogil:
+    """Elements whose products or squares are added up at once: two sums share the registers."""
+    return DEPTH * (32 if floating is float else 16)
+
+
+cdef inline floating product_piece(const floating* x, const floating* other, Py_ssize_t n) noexcept nogil:
+    cdef floating total = 0
+    cdef Py_ssize_t i
+    if n > DEPTH:
+        if floating is float:
+            return ex_lane_products_f32(x, other, n)
+        else:
+            return ex_lane_products_f64(x, other, n)
+    for i in range(n):
+        total += x[i] * other[i]
+    return total
+
+
+cdef inline floating square_piece(
+    const floating* x, floating shift, Py_ssize_t n, floating* plain,
+) noexcept nogil:
+    """The sum of the squares of x − shift, and of x − shift itself."""
+    cdef floating total = 0, d
+    cdef Py_ssize_t i
+    if n > DEPTH:
+        if floating is float:
+            return ex_lane_squares_f32(x, shift, n, plain)
+        else:
+            return ex_lane_squares_f64(x, shift, n, plain)
+    plain[0] = 0
+    for i in range(n):
+        d = x[i] - shift
+        plain[0] += d
+        total += d * d
+    return total
 
 
 # A sum over tiles of unknown number: each tile's value is entered, and equal numbers of tiles are

@@ -7,17 +7,24 @@ are, with the loop over the columns innermost, so that nothing is transposed.
 
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, sqrt, sqrtf
+from libc.stdlib cimport free, malloc
 
 from extensor._kernels.joining cimport (
-    DEPTH, LEVELS, RUN, Tally, enter, join, long_join, tile_join,
+    DEPTH, LEVELS, RUN, Tally, enter, ex_find_f32, ex_find_f64, half_piece, join, long_join,
+    product_piece, square_piece, tile_join, tree_join,
 )
-from extensor._kernels.types cimport MAX, MIN, SUM, floating, pair
+from extensor._kernels.types cimport MAX, MIN, SUM, Along, floating, pair
 
-cdef extern from "vecmath.h" nogil:
-    float exm_exp_f32(float x)
-    double exm_exp_f64(double x)
-    float exm_log_f32(float x)
-    double exm_log_f64(double x)
+cdef extern from *:
+    """
+    #include "vecmath.h"
+    /* By the argument's precision. Macros: a function is not always inlined, and then the loop around
+       it stays scalar. */
+    #define c_exp(x) _Generic((x), float: exm_exp_f32, double: exm_exp_f64)(x)
+    #define c_log(x) _Generic((x), float: exm_log_f32, double: exm_log_f64)(x)
+    """
+    double c_exp(double x) noexcept nogil
+    double c_log(double x) noexcept nogil
 
 cdef enum:
     COLUMNS = 128       # of a tile where the axis is not contiguous
@@ -25,15 +32,60 @@ cdef enum:
     GROUP = 2048        # elements of such a group of rows
     NARROW = 16         # rows up to this length are turned: one lane each (DEPTH at the most)
     TOGETHER = 64       # such rows at a time
+    PIECES = 64         # of one long row, for as many threads
+    STRIP = 512         # columns of a part
+    PART = 1024         # rows of a part: DEPTH * 64
+    PART_LEVELS = 8     # log2(64) + 2
+    BYTES = 512         # columns of a tile of bools
     CARRY = 1 << 22     # rows after which counts are carried over into doubles
 
 
-cdef inline floating c_exp(floating x) noexcept nogil:
-    return exm_exp_f32(x) if floating is float else exm_exp_f64(x)
+# ---------------------------------------------------------------- work items
+
+ctypedef void (*Span)(const Along*, Py_ssize_t, Py_ssize_t, void*) noexcept nogil
 
 
-cdef inline floating c_log(floating x) noexcept nogil:
-    return exm_log_f32(x) if floating is float else exm_log_f64(x)
+cdef void share_out(const Along* a, Span span, Py_ssize_t items) noexcept nogil:
+    """Run the work items on the threads; none of them depends on another."""
+    cdef Py_ssize_t t
+    if a.threads <= 1 or items < 2:
+        span(a, 0, items, NULL)
+        return
+    for t in prange(a.threads, schedule="static", chunksize=1, num_threads=a.threads):
+        span(a, items * t // a.threads, items * (t + 1) // a.threads, NULL)
+
+
+cdef Py_ssize_t tile_width(const Along* a) noexcept nogil:
+    """Columns of a tile: COLUMNS, or less so that every thread gets its share."""
+    cdef Py_ssize_t tiles = (a.inner + COLUMNS - 1) // COLUMNS
+    if a.outer < a.threads:
+        tiles = (tiles + a.threads - 1) // a.threads * a.threads
+    return ((a.inner + tiles - 1) // tiles + 15) // 16 * 16
+
+
+cdef inline Py_ssize_t tiles_across(const Along* a) noexcept nogil:
+    cdef Py_ssize_t width = tile_width(a)
+    return (a.inner + width - 1) // width
+
+
+# Where work item k begins: its slice, its first column and how many columns it has.
+cdef struct Item:
+    Py_ssize_t outer
+    Py_ssize_t col
+    Py_ssize_t width
+    Py_ssize_t place        # the first element in a tensor of the full shape
+    Py_ssize_t kept         # the same with one element per slice
+
+
+cdef inline Item item_at(const Along* a, Py_ssize_t k) noexcept nogil:
+    cdef Item item
+    cdef Py_ssize_t width = tile_width(a), across = (a.inner + width - 1) // width
+    item.outer = k // across
+    item.col = (k - item.outer * across) * width
+    item.width = min(width, a.inner - item.col)
+    item.place = item.outer * a.n * a.inner + item.col
+    item.kept = item.outer * a.inner + item.col
+    return item
 
 
 # ---------------------------------------------------------------- softmax
@@ -134,17 +186,18 @@ cdef struct Counter:
 
 
 cdef inline void push(
-    floating* level, Counter* counter, const floating* values, Py_ssize_t width, bint last,
+    floating* level, Py_ssize_t stride, Counter* counter, const floating* values, Py_ssize_t width,
+    bint last,
 ) noexcept nogil:
     cdef Py_ssize_t c, carry
     cdef floating* to
     if counter.rows % DEPTH == 0:
-        to = level + counter.depth * COLUMNS
+        to = level + counter.depth * stride
         for c in range(width):
             to[c] = values[c]
         counter.depth += 1
     else:
-        to = level + (counter.depth - 1) * COLUMNS
+        to = level + (counter.depth - 1) * stride
         for c in range(width):
             to[c] += values[c]
     counter.rows += 1
@@ -152,9 +205,9 @@ cdef inline void push(
         return
     carry = counter.rows // DEPTH
     while counter.depth > 1 and (carry % 2 == 0 or last):
-        to = level + (counter.depth - 2) * COLUMNS
+        to = level + (counter.depth - 2) * stride
         for c in range(width):
-            to[c] += to[COLUMNS + c]
+            to[c] += to[stride + c]
         counter.depth -= 1
         carry //= 2
 
@@ -185,7 +238,7 @@ cdef void softmax_columns(
         to = y + j * inner
         for c in range(width):
             to[c] = c_exp(row[c] - top[c])
-        push(level, &counter, to, width, j == n - 1)
+        push(level, COLUMNS, &counter, to, width, j == n - 1)
     for c in range(width):
         level[c] = c_log(level[c]) if log else one / level[c]
     for j in range(n):
@@ -199,79 +252,60 @@ cdef void softmax_columns(
                 to[c] *= level[c]
 
 
-cdef void softmax_span(
-    const floating* x, floating* y, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner,
-    Py_ssize_t first, Py_ssize_t last, bint log,
-) noexcept nogil:
-    """The work items first … last: groups of rows, or tiles of columns."""
-    cdef Py_ssize_t across = (inner + COLUMNS - 1) // COLUMNS, k, start, o, rows
-    for k in range(first, last):
-        if inner > 1:
-            o = k // across
-            start = (k - o * across) * COLUMNS
-            softmax_columns(x + o * n * inner + start, y + o * n * inner + start,
-                            n, inner, min(COLUMNS, inner - start), log)
-        elif n <= SHORT:
-            rows = rows_together(n)
-            start = k * rows
-            if n <= NARROW:
-                softmax_narrow(x + start * n, y + start * n, min(rows, outer - start), n, log)
-                continue
-            softmax_group(x + start * n, y + start * n, min(rows, outer - start), n, log)
-        else:
-            softmax_row(x + k * n, y + k * n, n, log)
-
-
 cdef inline Py_ssize_t rows_together(Py_ssize_t n) noexcept nogil:
     return 1 if n > SHORT else GROUP // n if n > NARROW else TOGETHER
 
 
-cdef Py_ssize_t work_items(Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) noexcept nogil:
-    cdef Py_ssize_t rows
-    if inner > 1:
-        return outer * ((inner + COLUMNS - 1) // COLUMNS)
-    rows = rows_together(n)
-    return (outer + rows - 1) // rows
-
-
-cdef void softmax_run(
-    const floating[:, :, ::1] x, floating[:, :, ::1] y, bint log, int threads,
+cdef void softmax_span(
+    const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
 ) noexcept nogil:
-    cdef Py_ssize_t outer = x.shape[0], n = x.shape[1], inner = x.shape[2], t
-    cdef Py_ssize_t items = work_items(outer, n, inner)
-    if threads <= 1 or items < 2:
-        softmax_span(&x[0, 0, 0], &y[0, 0, 0], outer, n, inner, 0, items, log)
-        return
-    for t in prange(threads, schedule="static", chunksize=1, num_threads=threads):
-        softmax_span(&x[0, 0, 0], &y[0, 0, 0], outer, n, inner,
-                     items * t // threads, items * (t + 1) // threads, log)
+    """The work items first … last: groups of rows, or tiles of columns."""
+    cdef const floating* x = <const floating*> a.x
+    cdef floating* y = <floating*> a.y
+    cdef Py_ssize_t n = a.n, k, start, rows = rows_together(n), count
+    cdef Item item
+    for k in range(first, last):
+        if a.inner > 1:
+            item = item_at(a, k)
+            softmax_columns(x + item.place, y + item.place, n, a.inner, item.width, a.flag)
+            continue
+        start = k * rows
+        count = min(rows, a.outer - start)
+        if n <= NARROW:
+            softmax_narrow(x + start * n, y + start * n, count, n, a.flag)
+        elif n <= SHORT:
+            softmax_group(x + start * n, y + start * n, count, n, a.flag)
+        else:
+            softmax_row(x + start * n, y + start * n, n, a.flag)
+
+
+cdef int softmax(const Along* a, floating* unused) noexcept nogil:
+    cdef Py_ssize_t rows = rows_together(a.n)
+    share_out(a, <Span> softmax_span[floating],
+              a.outer * tiles_across(a) if a.inner > 1 else (a.outer + rows - 1) // rows)
+    return 0
 
 
 # ---------------------------------------------------------------- softmax backward
 
-cdef inline floating product_sum(
-    const floating* g, const floating* y, Py_ssize_t n, bint log,
-) noexcept nogil:
-    """Σ g·y of a row (softmax) or Σ g (log-softmax), tile by tile."""
-    cdef floating product[RUN]
+cdef inline floating product_sum(const floating* g, const floating* y, Py_ssize_t n) noexcept nogil:
+    """Σ g·y of a row."""
     cdef floating level[LEVELS]
     cdef Tally tally = Tally(0, 0)
-    cdef Py_ssize_t start = 0, i, size
-    if log:
-        return long_join(g, n, SUM)
+    cdef Py_ssize_t start = 0, piece = half_piece(g[0])
+    if n <= piece:
+        return product_piece(g, y, n)
     while start < n:
-        size = min(n - start, RUN)
-        for i in range(size):
-            product[i] = g[start + i] * y[start + i]
-        enter(tile_join(product, size, SUM), level, &tally, start + RUN >= n, SUM)
-        start += RUN
+        enter(product_piece(g + start, y + start, min(n - start, piece)),
+              level, &tally, start + piece >= n, SUM)
+        start += piece
     return level[0]
 
 
 cdef void backward_row(
     const floating* g, const floating* y, floating* to, Py_ssize_t n, bint log,
 ) noexcept nogil:
-    cdef floating total = product_sum(g, y, n, log)
+    cdef floating total = long_join(g, n, SUM) if log else product_sum(g, y, n)
     cdef Py_ssize_t i
     if log:
         for i in range(n):
@@ -293,11 +327,11 @@ cdef void backward_columns(
     counter.depth = 0
     for j in range(n):
         if log:
-            push(level, &counter, g + j * inner, width, j == n - 1)
+            push(level, COLUMNS, &counter, g + j * inner, width, j == n - 1)
         else:
             for c in range(width):
                 term[c] = g[j * inner + c] * y[j * inner + c]
-            push(level, &counter, term, width, j == n - 1)
+            push(level, COLUMNS, &counter, term, width, j == n - 1)
     for j in range(n):
         if log:
             for c in range(width):
@@ -308,31 +342,25 @@ cdef void backward_columns(
 
 
 cdef void backward_span(
-    const floating* g, const floating* y, floating* to, Py_ssize_t n, Py_ssize_t inner,
-    Py_ssize_t first, Py_ssize_t last, bint log,
+    const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
 ) noexcept nogil:
-    cdef Py_ssize_t across = (inner + COLUMNS - 1) // COLUMNS, k, place
+    cdef const floating* g = <const floating*> a.g
+    cdef const floating* x = <const floating*> a.x
+    cdef floating* y = <floating*> a.y
+    cdef Py_ssize_t k
+    cdef Item item
     for k in range(first, last):
-        if inner == 1:
-            backward_row(g + k * n, y + k * n, to + k * n, n, log)
+        item = item_at(a, k)
+        if a.inner == 1:
+            backward_row(g + item.place, x + item.place, y + item.place, a.n, a.flag)
         else:
-            place = k // across * n * inner + k % across * COLUMNS
-            backward_columns(g + place, y + place, to + place, n, inner,
-                             min(COLUMNS, inner - k % across * COLUMNS), log)
+            backward_columns(g + item.place, x + item.place, y + item.place, a.n, a.inner,
+                             item.width, a.flag)
 
 
-cdef void softmax_backward_run(
-    const floating[:, :, ::1] g, const floating[:, :, ::1] y, floating[:, :, ::1] to, bint log,
-    int threads,
-) noexcept nogil:
-    cdef Py_ssize_t n = g.shape[1], inner = g.shape[2], t
-    cdef Py_ssize_t items = g.shape[0] * ((inner + COLUMNS - 1) // COLUMNS)
-    if threads <= 1 or items < 2:
-        backward_span(&g[0, 0, 0], &y[0, 0, 0], &to[0, 0, 0], n, inner, 0, items, log)
-        return
-    for t in prange(threads, schedule="static", chunksize=1, num_threads=threads):
-        backward_span(&g[0, 0, 0], &y[0, 0, 0], &to[0, 0, 0], n, inner,
-                      items * t // threads, items * (t + 1) // threads, log)
+cdef int softmax_backward(const Along* a, floating* unused) noexcept nogil:
+    share_out(a, <Span> backward_span[floating], a.outer * tiles_across(a))
+    return 0
 
 
 # ---------------------------------------------------------------- max and min: gradient, position
@@ -405,51 +433,57 @@ cdef void extreme_columns(
 
 
 cdef void extreme_span(
-    const floating* x, const floating* g, floating* to, Py_ssize_t n, Py_ssize_t inner,
-    Py_ssize_t first, Py_ssize_t last, int how,
+    const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
 ) noexcept nogil:
-    cdef Py_ssize_t across = (inner + COLUMNS - 1) // COLUMNS, k, o, start
+    cdef const floating* x = <const floating*> a.x
+    cdef const floating* g = <const floating*> a.g
+    cdef floating* y = <floating*> a.y
+    cdef int how = MIN if a.flag else MAX
+    cdef Py_ssize_t k
+    cdef Item item
     for k in range(first, last):
-        if inner == 1:
-            extreme_row(x + k * n, g[k], to + k * n, n, how)
+        item = item_at(a, k)
+        if a.inner == 1:
+            extreme_row(x + item.place, g[item.kept], y + item.place, a.n, how)
         else:
-            o = k // across
-            start = (k - o * across) * COLUMNS
-            extreme_columns(x + o * n * inner + start, g + o * inner + start,
-                            to + o * n * inner + start, n, inner, min(COLUMNS, inner - start), how)
+            extreme_columns(x + item.place, g + item.kept, y + item.place, a.n, a.inner, item.width, how)
 
 
-cdef void extreme_backward_run(
-    const floating[:, :, ::1] x, const floating[:, ::1] g, floating[:, :, ::1] to, int how, int threads,
-) noexcept nogil:
-    cdef Py_ssize_t n = x.shape[1], inner = x.shape[2], t
-    cdef Py_ssize_t items = x.shape[0] * ((inner + COLUMNS - 1) // COLUMNS)
-    if threads <= 1 or items < 2:
-        extreme_span(&x[0, 0, 0], &g[0, 0], &to[0, 0, 0], n, inner, 0, items, how)
-        return
-    for t in prange(threads, schedule="static", chunksize=1, num_threads=threads):
-        extreme_span(&x[0, 0, 0], &g[0, 0], &to[0, 0, 0], n, inner,
-                     items * t // threads, items * (t + 1) // threads, how)
+cdef int extreme_backward(const Along* a, floating* unused) noexcept nogil:
+    share_out(a, <Span> extreme_span[floating], a.outer * tiles_across(a))
+    return 0
 
 
 cdef inline Py_ssize_t find(const floating* x, Py_ssize_t n, floating top) noexcept nogil:
     """The first place of an extreme."""
-    cdef Py_ssize_t start = 0, i, hits
-    while start < n:        # a piece at a time, so that the test vectorises
-        hits = 0
-        if top == top:
-            for i in range(start, min(start + 64, n)):
-                hits += x[i] == top
-        else:
-            for i in range(start, min(start + 64, n)):
-                hits += x[i] != x[i]
-        if hits:
-            break
-        start += 64
-    for i in range(start, n):
-        if ties(x[i], top):
-            return i
-    return 0
+    cdef Py_ssize_t i
+    if top != top:
+        for i in range(n):
+            if x[i] != x[i]:
+                return i
+        return 0
+    if floating is float:
+        return ex_find_f32(x, n, top)
+    else:
+        return ex_find_f64(x, n, top)
+
+
+cdef inline bint beats(floating value, floating top, int how) noexcept nogil:
+    """Whether a value comes before the extreme so far; NaN before all."""
+    return ((value > top) if how == MAX else (value < top)) | ((value != value) & (top == top))
+
+
+cdef Py_ssize_t arg_row(const floating* x, Py_ssize_t n, int how) noexcept nogil:
+    """Piece by piece, so that only one piece is read again to find the place."""
+    cdef floating value, top = tile_join(x, min(n, RUN), how)
+    cdef Py_ssize_t best = 0, start = RUN
+    while start < n:
+        value = tile_join(x + start, min(n - start, RUN), how)
+        if beats(value, top, how):
+            top = value
+            best = start
+        start += RUN
+    return best + find(x + best, min(n - best, RUN), top)
 
 
 cdef void arg_columns(
@@ -466,8 +500,7 @@ cdef void arg_columns(
     for j in range(1, n):
         for c in range(width):
             value = x[j * inner + c]
-            wins = ((value > top[c]) if how == MAX else (value < top[c])) | (
-                (value != value) & (top[c] == top[c]))
+            wins = beats(value, top[c], how)
             top[c] = value if wins else top[c]
             place[c] = j if wins else place[c]
     for c in range(width):
@@ -475,67 +508,468 @@ cdef void arg_columns(
 
 
 cdef void arg_span(
-    const floating* x, long long* to, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t first,
-    Py_ssize_t last, int how,
+    const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
 ) noexcept nogil:
-    cdef Py_ssize_t across = (inner + COLUMNS - 1) // COLUMNS, k, o, start
+    cdef const floating* x = <const floating*> a.x
+    cdef long long* y = <long long*> a.y
+    cdef int how = MIN if a.flag else MAX
+    cdef Py_ssize_t k
+    cdef Item item
     for k in range(first, last):
-        if inner == 1:
-            to[k] = find(x + k * n, n, long_join(x + k * n, n, how))
+        item = item_at(a, k)
+        if a.inner == 1:
+            y[item.kept] = arg_row(x + item.place, a.n, how)
+        else:
+            arg_columns(x + item.place, y + item.kept, a.n, a.inner, item.width, how)
+
+
+cdef Py_ssize_t arg_long(const floating* x, Py_ssize_t n, int how, int threads) noexcept nogil:
+    """One row, a piece for each thread."""
+    cdef Py_ssize_t found[PIECES]
+    cdef Py_ssize_t pieces = min(threads, PIECES), best, t
+    for t in prange(pieces, schedule="static", chunksize=1, num_threads=threads):
+        found[t] = n * t // pieces + arg_row(
+            x + n * t // pieces, n * (t + 1) // pieces - n * t // pieces, how)
+    best = found[0]
+    for t in range(1, pieces):
+        if beats(x[found[t]], x[best], how):
+            best = found[t]
+    return best
+
+
+cdef int arg(const Along* a, floating* unused) noexcept nogil:
+    if a.threads > 1 and a.outer == 1 and a.inner == 1:
+        (<long long*> a.y)[0] = arg_long(
+            <const floating*> a.x, a.n, MIN if a.flag else MAX, a.threads)
+    else:
+        share_out(a, <Span> arg_span[floating], a.outer * tiles_across(a))
+    return 0
+
+
+# ---------------------------------------------------------------- any and all: bools as bytes
+
+cdef bint truth_row(const unsigned char* x, Py_ssize_t n, bint every) noexcept nogil:
+    cdef Py_ssize_t start = 0, i
+    cdef unsigned char found
+    while start < n:
+        found = 0
+        if every:
+            for i in range(start, min(start + RUN, n)):
+                found |= x[i] == 0
+        else:
+            for i in range(start, min(start + RUN, n)):
+                found |= x[i]
+        if found:
+            return not every
+        start += RUN
+    return every
+
+
+cdef void truth_columns(
+    const unsigned char* x, unsigned char* y, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, bint every,
+) noexcept nogil:
+    """Any: the rows joined by or; all: the least of the rows. Four rows at a time."""
+    cdef unsigned char found[BYTES]
+    cdef const unsigned char* row
+    cdef Py_ssize_t j = 0, c
+    for c in range(width):
+        found[c] = every
+    while j < n:
+        row = x + j * inner
+        if every and j + 4 <= n:
+            for c in range(width):
+                found[c] = min(min(min(row[c], row[inner + c]),
+                                   min(row[2 * inner + c], row[3 * inner + c])), found[c])
+        elif every:
+            for c in range(width):
+                found[c] = min(row[c], found[c])
+        elif j + 4 <= n:
+            for c in range(width):
+                found[c] |= row[c] | row[inner + c] | row[2 * inner + c] | row[3 * inner + c]
+        else:
+            for c in range(width):
+                found[c] |= row[c]
+        j += 4 if j + 4 <= n else 1
+    for c in range(width):
+        y[c] = found[c] != 0
+
+
+cdef void truth_span(const Along* a, Py_ssize_t first, Py_ssize_t last, void* unused) noexcept nogil:
+    cdef const unsigned char* x = <const unsigned char*> a.x
+    cdef unsigned char* y = <unsigned char*> a.y
+    cdef Py_ssize_t k, o, col, across = (a.inner + BYTES - 1) // BYTES
+    for k in range(first, last):
+        if a.inner == 1:
+            y[k] = truth_row(x + k * a.n, a.n, a.flag)
         else:
             o = k // across
-            start = (k - o * across) * COLUMNS
-            arg_columns(x + o * n * inner + start, to + o * inner + start, n, inner,
-                        min(COLUMNS, inner - start), how)
+            col = (k - o * across) * BYTES
+            truth_columns(x + o * a.n * a.inner + col, y + o * a.inner + col, a.n, a.inner,
+                          min(BYTES, a.inner - col), a.flag)
 
 
-cdef void arg_run(
-    const floating[:, :, ::1] x, long long[:, ::1] to, int how, int threads,
+cdef int truth(const Along* a, void* unused) noexcept nogil:
+    cdef unsigned char part[PIECES]
+    cdef Py_ssize_t pieces = min(a.threads, PIECES), t
+    if a.outer > 1 or a.inner > 1 or pieces < 2:
+        share_out(a, <Span> truth_span, a.outer * ((a.inner + BYTES - 1) // BYTES))
+        return 0
+    for t in prange(pieces, schedule="static", chunksize=1, num_threads=a.threads):
+        part[t] = truth_row(<const unsigned char*> a.x + a.n * t // pieces,
+                            a.n * (t + 1) // pieces - a.n * t // pieces, a.flag)
+    (<unsigned char*> a.y)[0] = truth_row(part, pieces, a.flag)
+    return 0
+
+
+# ---------------------------------------------------------------- variance and log-sum-exp
+
+# Corrected two-pass: Σd² − (Σd)²/n over deviations d from the rounded mean.
+cdef inline floating finished(
+    floating squares, floating plain, Py_ssize_t n, double divisor, bint take_root,
 ) noexcept nogil:
-    cdef Py_ssize_t n = x.shape[1], inner = x.shape[2], t
-    cdef Py_ssize_t items = x.shape[0] * ((inner + COLUMNS - 1) // COLUMNS)
-    if threads <= 1 or items < 2:
-        arg_span(&x[0, 0, 0], &to[0, 0], n, inner, 0, items, how)
-        return
-    for t in prange(threads, schedule="static", chunksize=1, num_threads=threads):
-        arg_span(&x[0, 0, 0], &to[0, 0], n, inner,
-                 items * t // threads, items * (t + 1) // threads, how)
+    cdef floating y = (squares - plain * (plain / <floating> n)) / <floating> divisor
+    if take_root:
+        return sqrtf(y) if floating is float else sqrt(y)
+    return y
 
 
-# ---------------------------------------------------------------- variance of rows
-
-cdef floating variance_row(const floating* x, Py_ssize_t n, double divisor) noexcept nogil:
-    """Corrected two-pass: Σd² − (Σd)²/n over deviations d from the rounded mean."""
-    cdef floating d[RUN]
+cdef floating variance_row(const floating* x, Py_ssize_t n, double divisor, bint take_root) noexcept nogil:
     cdef floating squares[LEVELS]
     cdef floating plain[LEVELS]
-    cdef Tally tally_squares = Tally(0, 0), tally_plain = Tally(0, 0)
-    cdef floating mean = long_join(x, n, SUM) / <floating> n
-    cdef Py_ssize_t start = 0, i, size
+    cdef Tally of_squares = Tally(0, 0), of_plain = Tally(0, 0)
+    cdef floating mean = long_join(x, n, SUM) / <floating> n, sum_squares, sum_plain
+    cdef Py_ssize_t start = 0, piece = half_piece(x[0])
     cdef bint last
     while start < n:
+        last = start + piece >= n
+        sum_squares = square_piece(x + start, mean, min(n - start, piece), &sum_plain)
+        enter(sum_squares, squares, &of_squares, last, SUM)
+        enter(sum_plain, plain, &of_plain, last, SUM)
+        start += piece
+    return finished(squares[0], plain[0], n, divisor, take_root)
+
+
+cdef floating logsumexp_row(const floating* x, Py_ssize_t n) noexcept nogil:
+    cdef floating power[RUN]
+    cdef floating level[LEVELS]
+    cdef floating top = long_join(x, n, MAX), shift, y
+    cdef Tally tally = Tally(0, 0)
+    cdef Py_ssize_t start = 0, size, i
+    finite_shift(&top, &shift, 1, NULL)
+    while start < n:
         size = min(n - start, RUN)
-        last = start + RUN >= n
         for i in range(size):
-            d[i] = x[start + i] - mean
-        enter(tile_join(d, size, SUM), plain, &tally_plain, last, SUM)
-        for i in range(size):
-            d[i] *= d[i]
-        enter(tile_join(d, size, SUM), squares, &tally_squares, last, SUM)
+            power[i] = c_exp(x[start + i] - shift)
+        enter(tile_join(power, size, SUM), level, &tally, start + RUN >= n, SUM)
         start += RUN
-    return (squares[0] - plain[0] * (plain[0] / <floating> n)) / <floating> divisor
+    add_log(&level[0], &top, &y, 1, NULL)
+    return y
 
 
-cdef void variance_run(
-    const floating[:, ::1] x, floating[::1] to, double divisor, int threads,
+cdef void sum_part(
+    const floating* x, const floating* shift, Py_ssize_t rows, Py_ssize_t inner, Py_ssize_t width,
+    bint powers, floating* first, floating* second,
 ) noexcept nogil:
-    cdef Py_ssize_t n = x.shape[1], k
-    if threads <= 1:
-        for k in range(x.shape[0]):
-            to[k] = variance_row(&x[k, 0], n, divisor)
-        return
-    for k in prange(x.shape[0], schedule="static", num_threads=threads):
-        to[k] = variance_row(&x[k, 0], n, divisor)
+    """Column sums of at most PART rows: Σ exp(x − shift), or Σ(x − shift)² and Σ(x − shift)."""
+    cdef floating term[STRIP]
+    cdef floating plain[PART_LEVELS * STRIP]
+    cdef floating level[PART_LEVELS * STRIP]
+    cdef Py_ssize_t j, c
+    cdef Counter counter, of_plain
+    counter.rows = 0
+    counter.depth = 0
+    of_plain = counter
+    for j in range(rows):
+        if powers:
+            exp_shifted(x + j * inner, shift, term, width, NULL)
+        else:
+            for c in range(width):
+                term[c] = x[j * inner + c] - shift[c]
+            push(plain, STRIP, &of_plain, term, width, j == rows - 1)
+            for c in range(width):
+                term[c] *= term[c]
+        push(level, STRIP, &counter, term, width, j == rows - 1)
+    for c in range(width):
+        first[c] = level[c]
+    if not powers:
+        for c in range(width):
+            second[c] = plain[c]
+
+
+cdef void variance_columns(
+    const floating* x, floating* y, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, double divisor,
+    bint take_root,
+) noexcept nogil:
+    """One tile of columns, at most PART rows."""
+    cdef floating level[PART_LEVELS * COLUMNS]
+    cdef floating squares[COLUMNS]
+    cdef floating plain[COLUMNS]
+    cdef Py_ssize_t j, c
+    cdef Counter counter
+    counter.rows = 0
+    counter.depth = 0
+    for j in range(n):
+        push(level, COLUMNS, &counter, x + j * inner, width, j == n - 1)
+    for c in range(width):
+        level[c] /= <floating> n
+    sum_part(x, level, n, inner, width, False, squares, plain)
+    for c in range(width):
+        y[c] = finished(squares[c], plain[c], n, divisor, take_root)
+
+
+cdef void logsumexp_columns(
+    const floating* x, floating* y, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width,
+) noexcept nogil:
+    cdef floating top[COLUMNS]
+    cdef floating shift[COLUMNS]
+    cdef floating total[COLUMNS]
+    cdef Py_ssize_t j, c
+    for c in range(width):
+        top[c] = x[c]
+    for j in range(1, n):
+        for c in range(width):
+            top[c] = join(top[c], x[j * inner + c], MAX)
+    finite_shift(top, shift, width, NULL)
+    sum_part(x, shift, n, inner, width, True, total, NULL)
+    add_log(total, top, y, width, NULL)
+
+
+cdef void variance_span(
+    const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
+) noexcept nogil:
+    cdef const floating* x = <const floating*> a.x
+    cdef floating* y = <floating*> a.y
+    cdef Py_ssize_t k
+    cdef Item item
+    for k in range(first, last):
+        item = item_at(a, k)
+        if a.inner == 1:
+            y[item.kept] = variance_row(x + item.place, a.n, a.divisor, a.flag)
+        else:
+            variance_columns(x + item.place, y + item.kept, a.n, a.inner, item.width, a.divisor, a.flag)
+
+
+cdef void logsumexp_span(
+    const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
+) noexcept nogil:
+    cdef const floating* x = <const floating*> a.x
+    cdef floating* y = <floating*> a.y
+    cdef Py_ssize_t k
+    cdef Item item
+    for k in range(first, last):
+        item = item_at(a, k)
+        if a.inner == 1:
+            y[item.kept] = logsumexp_row(x + item.place, a.n)
+        else:
+            logsumexp_columns(x + item.place, y + item.kept, a.n, a.inner, item.width)
+
+
+cdef int variance(const Along* a, floating* unused) noexcept nogil:
+    """Rows, or columns of at most PART elements."""
+    share_out(a, <Span> variance_span[floating], a.outer * tiles_across(a))
+    return 0
+
+
+cdef int logsumexp(const Along* a, floating* unused) noexcept nogil:
+    share_out(a, <Span> logsumexp_span[floating], a.outer * tiles_across(a))
+    return 0
+
+
+# Long slices, whose mean or maximum is known already (a.saved): the sums of parts of their rows go
+# to (outer, parts, vectors, inner) and are joined there as a tree. flag: powers, not deviations.
+cdef Py_ssize_t part_rows(const Along* a, floating unused) noexcept nogil:
+    return half_piece(unused) if a.inner == 1 else PART
+
+
+cdef void parts_span(
+    const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
+) noexcept nogil:
+    cdef const floating* x = <const floating*> a.x
+    cdef const floating* shift = <const floating*> a.saved
+    cdef floating* y = <floating*> a.y
+    cdef floating* to
+    cdef Py_ssize_t across = (a.inner + STRIP - 1) // STRIP, size = part_rows(a, <floating> 0)
+    cdef Py_ssize_t parts = (a.n + size - 1) // size, vectors = 1 if a.flag else 2
+    cdef Py_ssize_t k, o, part, col, row, rows
+    for k in range(first, last):
+        o = k // (across * parts)
+        part = k // across - o * parts
+        col = k % across * STRIP
+        row = part * size
+        rows = min(size, a.n - row)
+        to = y + (o * parts + part) * vectors * a.inner + col
+        if a.inner == 1 and not a.flag:
+            to[0] = square_piece(x + o * a.n + row, shift[o], rows, &to[1])
+        else:
+            sum_part(x + (o * a.n + row) * a.inner + col, shift + o * a.inner + col, rows, a.inner,
+                     min(STRIP, a.inner - col), a.flag, to, to + a.inner)
+
+
+cdef floating* sum_parts(
+    const Along* a, const floating* shift, bint powers, Py_ssize_t* stride,
+) noexcept nogil:
+    """The joined sums of every slice, ``stride`` apart; NULL when there is no memory."""
+    cdef Along b = a[0]
+    cdef Py_ssize_t size = part_rows(a, shift[0]), parts = (a.n + size - 1) // size, o
+    cdef Py_ssize_t vectors = 1 if powers else 2
+    cdef floating* sums
+    stride[0] = parts * vectors * a.inner
+    sums = <floating*> malloc(a.outer * stride[0] * sizeof(floating))
+    if sums == NULL:
+        return NULL
+    b.saved = shift
+    b.y = sums
+    b.flag = powers
+    share_out(&b, <Span> parts_span[floating], a.outer * parts * ((a.inner + STRIP - 1) // STRIP))
+    for o in range(a.outer):
+        tree_join(sums + o * stride[0], parts, vectors * a.inner, SUM)
+    return sums
+
+
+cdef int long_variance(const Along* a, floating* unused) noexcept nogil:
+    cdef Py_ssize_t o, c, stride
+    cdef floating* sums = sum_parts(a, <const floating*> a.saved, False, &stride)
+    cdef floating* y = <floating*> a.y
+    if sums == NULL:
+        return -1
+    for o in range(a.outer):
+        for c in range(a.inner):
+            y[o * a.inner + c] = finished(
+                sums[o * stride + c], sums[o * stride + a.inner + c], a.n, a.divisor, a.flag)
+    free(sums)
+    return 0
+
+
+cdef int long_logsumexp(const Along* a, floating* unused) noexcept nogil:
+    cdef const floating* top = <const floating*> a.saved
+    cdef floating* y = <floating*> a.y
+    cdef floating* sums
+    cdef Py_ssize_t o, stride
+    finite_shift(top, y, a.outer * a.inner, NULL)
+    sums = sum_parts(a, <const floating*> y, True, &stride)
+    if sums == NULL:
+        return -1
+    for o in range(a.outer):
+        add_log(sums + o * stride, top + o * a.inner, y + o * a.inner, a.inner, NULL)
+    free(sums)
+    return 0
+
+
+# A sum over the first and the last axes of (outer, n, inner), the last one summed up already.
+cdef int tree_rows(const Along* a, floating* unused) noexcept nogil:
+    """The outer × inner sums in a.y joined over outer, as a tree; the first inner ones hold the result."""
+    cdef floating* y = <floating*> a.y
+    cdef Py_ssize_t c
+    tree_join(y, a.outer, a.inner, SUM)
+    for c in range(a.inner):
+        y[c] /= <floating> a.divisor
+    return 0
+
+
+# ---------------------------------------------------------------- gradients along slices
+
+cdef void logsumexp_backward_span(
+    const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
+) noexcept nogil:
+    cdef const floating* x = <const floating*> a.x
+    cdef const floating* g = <const floating*> a.g
+    cdef const floating* saved = <const floating*> a.saved
+    cdef floating* y = <floating*> a.y
+    cdef floating scale, shift
+    cdef Py_ssize_t k, j, i
+    cdef Item item
+    for k in range(first, last):
+        item = item_at(a, k)
+        if a.inner > 1:
+            for j in range(a.n):
+                logsumexp_grad(g + item.kept, x + item.place + j * a.inner, saved + item.kept,
+                               y + item.place + j * a.inner, item.width, NULL)
+            continue
+        scale = g[k]
+        shift = saved[k]
+        for i in range(item.place, item.place + a.n):
+            y[i] = scale * c_exp(x[i] - shift)
+
+
+cdef int logsumexp_backward(const Along* a, floating* unused) noexcept nogil:
+    share_out(a, <Span> logsumexp_backward_span[floating], a.outer * tiles_across(a))
+    return 0
+
+
+cdef void variance_backward_span(
+    const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
+) noexcept nogil:
+    """g·2(x − mean)/divisor, for the root of a variance g/(2·root) in place of g."""
+    cdef const floating* x = <const floating*> a.x
+    cdef const floating* g = <const floating*> a.g
+    cdef const floating* saved = <const floating*> a.saved
+    cdef floating* y = <floating*> a.y
+    cdef floating level[LEVELS * COLUMNS]
+    cdef floating scale, d, mean
+    cdef Counter counter
+    cdef double params[2]
+    cdef Py_ssize_t k, j, i, row
+    cdef Item item
+    params[0] = a.divisor
+    params[1] = 1e-10
+    for k in range(first, last):
+        item = item_at(a, k)
+        if a.inner > 1:
+            counter.rows = 0
+            counter.depth = 0
+            for j in range(a.n):
+                push(level, COLUMNS, &counter, x + item.place + j * a.inner, item.width, j == a.n - 1)
+            for i in range(item.width):
+                level[i] /= <floating> a.n
+            for j in range(a.n):
+                row = item.place + j * a.inner
+                if a.flag:
+                    std_grad(g + item.kept, x + row, level, saved + item.kept, y + row, item.width, params)
+                else:
+                    variance_grad(g + item.kept, x + row, level, y + row, item.width, params)
+            continue
+        mean = long_join(x + item.place, a.n, SUM) / <floating> a.n
+        scale = root_scale(g[k], saved[k]) if a.flag else g[k]
+        if a.flag and saved[k] == 0:
+            for i in range(item.place, item.place + a.n):
+                y[i] = 0
+            continue
+        for i in range(item.place, item.place + a.n):
+            d = x[i] - mean
+            y[i] = scale * ((d + d) / <floating> a.divisor)
+
+
+cdef inline floating root_scale(floating g, floating saved) noexcept nogil:
+    cdef floating twice = saved + saved, eps = <floating> 1e-10
+    return g / (eps if twice < eps else twice)
+
+
+cdef int variance_backward(const Along* a, floating* unused) noexcept nogil:
+    share_out(a, <Span> variance_backward_span[floating], a.outer * tiles_across(a))
+    return 0
+
+
+cdef void spread_span(
+    const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
+) noexcept nogil:
+    cdef const floating* g = <const floating*> a.g
+    cdef floating* y = <floating*> a.y
+    cdef floating value, divisor = <floating> a.divisor
+    cdef Py_ssize_t k, o, i
+    for k in range(first, last):        # rows of the result; where inner is 1, whole slices
+        if a.inner == 1:
+            value = g[k] / divisor
+            for i in range(k * a.n, (k + 1) * a.n):
+                y[i] = value
+        else:
+            o = k // a.n
+            for i in range(a.inner):
+                y[k * a.inner + i] = g[o * a.inner + i] / divisor
+
+
+cdef int spread(const Along* a, floating* unused) noexcept nogil:
+    share_out(a, <Span> spread_span[floating], a.outer if a.inner == 1 else a.outer * a.n)
+    return 0
 
 
 # ---------------------------------------------------------------- blocks for the map and reduce drivers
@@ -643,140 +1077,48 @@ cdef void log_softmax_grad(
         y[i] = g[i] - c_exp(out[i]) * total[i]
 
 
-# ---------------------------------------------------------------- rows: small calls, and the Cython API
+# ---------------------------------------------------------------- rows, for the Cython API
 
 cdef void softmax_rows(
     const floating* x, floating* y, Py_ssize_t rows, Py_ssize_t n, bint log,
 ) noexcept nogil:
+    cdef Along a
+    a.x, a.y = x, y
+    a.outer, a.n, a.inner = rows, n, 1
+    a.flag, a.threads = log, 1
     if rows > 0 and n > 0:
-        softmax_span(x, y, rows, n, 1, 0, work_items(rows, n, 1), log)
+        softmax[floating](&a, NULL)
 
 
 cdef void softmax_rows_backward(
     const floating* g, const floating* y, floating* to, Py_ssize_t rows, Py_ssize_t n, bint log,
 ) noexcept nogil:
+    cdef Along a
+    a.g, a.x, a.y = g, y, to
+    a.outer, a.n, a.inner = rows, n, 1
+    a.flag, a.threads = log, 1
     if rows > 0 and n > 0:
-        backward_span(g, y, to, n, 1, 0, rows, log)
-
-
-cdef void extreme_rows_backward(
-    const floating* g, const floating* x, floating* to, Py_ssize_t rows, Py_ssize_t n, bint least,
-) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(rows):
-        extreme_row(x + k * n, g[k], to + k * n, n, MIN if least else MAX)
-
-
-cdef void arg_rows(
-    const floating* x, long long* to, Py_ssize_t rows, Py_ssize_t n, bint least,
-) noexcept nogil:
-    arg_span(x, to, n, 1, 0, rows, MIN if least else MAX)
-
-
-cdef void variance_rows(
-    const floating* x, floating* to, Py_ssize_t rows, Py_ssize_t n, double divisor, bint take_root,
-) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(rows):
-        to[k] = variance_row(x + k * n, n, divisor)
-    if take_root:
-        root(to, to, rows, NULL)
-
-
-cdef void logsumexp_rows(const floating* x, floating* to, Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
-    cdef floating power[RUN]
-    cdef floating level[LEVELS]
-    cdef floating top, shift
-    cdef Tally tally
-    cdef Py_ssize_t k, start, size, i
-    for k in range(rows):
-        top = long_join(x + k * n, n, MAX)
-        finite_shift(&top, &shift, 1, NULL)
-        tally = Tally(0, 0)
-        start = 0
-        while start < n:
-            size = min(n - start, RUN)
-            for i in range(size):
-                power[i] = c_exp(x[k * n + start + i] - shift)
-            enter(tile_join(power, size, SUM), level, &tally, start + RUN >= n, SUM)
-            start += RUN
-        add_log(&level[0], &top, &to[k], 1, NULL)
-
-
-# ---------------------------------------------------------------- entry points, one per dtype
-
-def softmax_f32(const float[:, :, ::1] x, float[:, :, ::1] y, bint log, int threads):
-    with nogil:
-        softmax_run(x, y, log, threads)
-
-
-def softmax_f64(const double[:, :, ::1] x, double[:, :, ::1] y, bint log, int threads):
-    with nogil:
-        softmax_run(x, y, log, threads)
-
-
-def softmax_backward_f32(
-    const float[:, :, ::1] g, const float[:, :, ::1] y, float[:, :, ::1] to, bint log, int threads,
-):
-    with nogil:
-        softmax_backward_run(g, y, to, log, threads)
-
-
-def softmax_backward_f64(
-    const double[:, :, ::1] g, const double[:, :, ::1] y, double[:, :, ::1] to, bint log, int threads,
-):
-    with nogil:
-        softmax_backward_run(g, y, to, log, threads)
-
-
-def extreme_backward_f32(
-    const float[:, :, ::1] x, const float[:, ::1] g, float[:, :, ::1] to, bint least, int threads,
-):
-    with nogil:
-        extreme_backward_run(x, g, to, MIN if least else MAX, threads)
-
-
-def extreme_backward_f64(
-    const double[:, :, ::1] x, const double[:, ::1] g, double[:, :, ::1] to, bint least, int threads,
-):
-    with nogil:
-        extreme_backward_run(x, g, to, MIN if least else MAX, threads)
-
-
-def arg_f32(const float[:, :, ::1] x, long long[:, ::1] to, bint least, int threads):
-    with nogil:
-        arg_run(x, to, MIN if least else MAX, threads)
-
-
-def arg_f64(const double[:, :, ::1] x, long long[:, ::1] to, bint least, int threads):
-    with nogil:
-        arg_run(x, to, MIN if least else MAX, threads)
-
-
-def variance_f32(const float[:, ::1] x, float[::1] to, double divisor, int threads):
-    with nogil:
-        variance_run(x, to, divisor, threads)
-
-
-def variance_f64(const double[:, ::1] x, double[::1] to, double divisor, int threads):
-    with nogil:
-        variance_run(x, to, divisor, threads)
+        softmax_backward[floating](&a, NULL)
 
 
 EXPORTS = {
-    "softmax": (softmax_f32, softmax_f64),
-    "softmax_backward": (softmax_backward_f32, softmax_backward_f64),
+    "softmax": pair(<void*> softmax[float], <void*> softmax[double]),
+    "softmax_backward": pair(<void*> softmax_backward[float], <void*> softmax_backward[double]),
+    "extreme_backward": pair(<void*> extreme_backward[float], <void*> extreme_backward[double]),
+    "arg": pair(<void*> arg[float], <void*> arg[double]),
+    "variance": pair(<void*> variance[float], <void*> variance[double]),
+    "long_variance": pair(<void*> long_variance[float], <void*> long_variance[double]),
+    "variance_backward": pair(<void*> variance_backward[float], <void*> variance_backward[double]),
+    "logsumexp": pair(<void*> logsumexp[float], <void*> logsumexp[double]),
+    "long_logsumexp": pair(<void*> long_logsumexp[float], <void*> long_logsumexp[double]),
+    "logsumexp_backward": pair(
+        <void*> logsumexp_backward[float], <void*> logsumexp_backward[double]),
+    "spread": pair(<void*> spread[float], <void*> spread[double]),
+    "tree_rows": pair(<void*> tree_rows[float], <void*> tree_rows[double]),
     "softmax_rows": pair(<void*> softmax_rows[float], <void*> softmax_rows[double]),
     "softmax_rows_backward": pair(
         <void*> softmax_rows_backward[float], <void*> softmax_rows_backward[double]),
-    "extreme_rows_backward": pair(
-        <void*> extreme_rows_backward[float], <void*> extreme_rows_backward[double]),
-    "arg_rows": pair(<void*> arg_rows[float], <void*> arg_rows[double]),
-    "variance_rows": pair(<void*> variance_rows[float], <void*> variance_rows[double]),
-    "logsumexp_rows": pair(<void*> logsumexp_rows[float], <void*> logsumexp_rows[double]),
-    "extreme_backward": (extreme_backward_f32, extreme_backward_f64),
-    "arg": (arg_f32, arg_f64),
-    "variance": (variance_f32, variance_f64),
+    "truth": pair(<void*> truth, <void*> truth),
     "square_deviation": pair(<void*> square_deviation[float], <void*> square_deviation[double]),
     "variance_finish": pair(<void*> variance_finish[float], <void*> variance_finish[double]),
     "variance_grad": pair(<void*> variance_grad[float], <void*> variance_grad[double]),

@@ -63,6 +63,21 @@ ctypedef struct Job:
 
 ctypedef int (*Driver)(Job*) noexcept nogil
 
+# A function along slices: contiguous tensors seen as (outer, n, inner), worked on along n.
+ctypedef struct Along:
+    const void* x
+    const void* g                   # grad_output
+    const void* saved               # the forward result, or a mean or shift of each slice
+    void* y
+    Py_ssize_t outer
+    Py_ssize_t n
+    Py_ssize_t inner
+    bint flag                       # log-softmax; least; every; take the root
+    double divisor
+    int threads
+
+ctypedef int (*AlongKernel)(const Along*, void* unused) noexcept nogil
+
 
 cdef inline object export(const void* pointer):
     return PyCapsule_New(<void*> pointer, "extensor.kernel", NULL)
