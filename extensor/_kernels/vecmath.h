@@ -244,6 +244,17 @@ EXM_INLINE double exm_product_error_f64(double a, double b, double product)
 #endif
 }
 
+/* a - b*c where b is a/c rounded: exact. */
+EXM_INLINE double exm_remainder_f64(double a, double b, double c)
+{
+#if EXM_HAS_FMA
+    return EXM_FMA_F64(-b, c, a);
+#else
+    double t = b * c;
+    return (a - t) - exm_product_error_f64(b, c, t);
+#endif
+}
+
 /* a+b = sum + the returned error, exactly, whichever is larger. */
 EXM_INLINE double exm_sum_error_f64(double a, double b, double sum)
 {
@@ -1484,112 +1495,187 @@ EXM_INLINE double exm_power_special_f64(double x, double y, double magnitude)
     return y == 0 ? 1.0 : z;
 }
 
-/* x^y = exp(y*log|x|), the logarithm as a sum of two numbers to some 2^-66: x = 2^k*(1 + f), s = f/(2 + f),
- * log(1 + f) = 2s + 2s^3*(1/3 + s^2*p(s^2)), degree 7 (fit 2^-73), the leading terms in double-double.
- * 0.83 ULP. */
-EXM_INLINE double exm_power_f64(double x, double y)
+/* x^y = exp(y*log|x|) in steps of their own, which loops do one after the other with what is between them in memory:
+ * the units wait less than in one long loop (float64 2.0 ns an element on one core in one loop, 1.1 ns in three). The
+ * steps named "any" take every x and y, the others normal finite x of either sign and finite y; where both can be used
+ * they give the same bits. exm_power_is_rare says where only "any" will do. */
+EXM_INLINE int exm_power_is_rare_f32(float x, float y)
 {
-    double ax = exm_abs_f64(x), inf = __builtin_inf(), p;
-    exm_log_parts_f64 l = exm_log_split_f64(ax);
-    double f = l.f, k = l.k;
-    double d = 2.0 + f, d_low = f - (d - 2.0), s = f / d, t = s * d;
-    double s_low = (((f - t) - exm_product_error_f64(s, d, t)) - s * d_low) / d;
-    double z = s * s, z_low = exm_product_error_f64(s, s, z) + 2.0 * s * s_low;
-    double w, w_low, v, v_low, a, b, b_low, sum, sum2, low, log_hi, log_low, e, e_low, shifted, r, magnitude;
-    {
-        double z2 = z * z, p0, p1;
-        p0 = EXM_H4_F64(z2, 0.14285714285721934, 0.09090909422837844, 0.0666813499597502, 0.05991393414682174);
-        p1 = EXM_H3_F64(z2, 0.111111111088894, 0.07692279148779863, 0.058378310952020764);
-        p0 = EXM_FMA_F64(p1, z, p0);
-        p = EXM_FMA_F64(p0, z, 0.1999999999999999);
-    }
-    p = z * p;
-    w = 0.3333333333333333 + p;
-    w_low = (0.3333333333333333 - w) + p + 1.850371707708594e-17;
-    v = z * w; /* log(1 + f) = 2s*(1 + v) */
-    v_low = exm_product_error_f64(z, w, v) + (z * w_low + z_low * w);
-    a = 2.0 * s;
-    b = a * v;
-    b_low = exm_product_error_f64(a, v, b) + (a * v_low + 2.0 * EXM_FMA_F64(s_low, v, s_low));
-    t = k * EXM_LN2HI_F64;
-    sum = t + a;
-    low = a - (sum - t);
-    sum2 = sum + b;
-    low += b - (sum2 - sum);
-    low += EXM_FMA_F64(k, EXM_LN2LO_F64, b_low);
-    log_hi = sum2 + low;
-    log_low = (sum2 - log_hi) + low;
-    /* beyond 2^64 every power is 0, 1 or inf */
-    t = y > 18446744073709551616.0 ? 18446744073709551616.0 : y;
-    t = t < -18446744073709551616.0 ? -18446744073709551616.0 : t;
-    e = t * log_hi;
-    e_low = EXM_FMA_F64(t, log_low, exm_product_error_f64(t, log_hi, e));
-    e = ax > 0 ? e : -t * inf;
-    e = ax < inf ? e : t * inf;
-    e_low = exm_abs_f64(e) < 760.0 ? e_low : -0.0;
-    /* exp(e + e_low) as in exm_exp, the rounding errors of r and of 1 + r kept: exact powers come out exact */
-    shifted = EXM_FMA_F64(e, EXM_LOG2E_F64, EXM_SHIFTER_F64);
-    k = shifted - EXM_SHIFTER_F64;
-    a = EXM_FMA_F64(k, -EXM_LN2HI_F64, e);
-    t = EXM_FMA_F64(k, EXM_LN2LO_F64, -e_low);
-    r = a - t;
-    low = (a - r) - t;
-    {
-        double r2 = r * r, p0, p1;
-        p0 = EXM_H5_F64(r2, 0.16666666666666413, 0.008333333333485736, 0.00019841269541749084,
-            2.7557542120428157e-06, 2.501762071015701e-08);
-        p1 = EXM_H4_F64(r2, 0.041666666666514494, 0.0013888888948192198, 2.48014880250151e-05,
-            2.763215354708664e-07);
-        p0 = EXM_FMA_F64(p1, r, p0);
-        p = EXM_FMA_F64(p0, r, 0.5000000000000012);
-    }
-    low = EXM_FMA_F64(r * r, p, low);
-    a = 1.0 + r;
-    a += (r - (a - 1.0)) + low;
-    magnitude = exm_scale_f64(a, exm_bits_f64(shifted));
-    magnitude = e >= 760.0 ? inf : magnitude;
-    magnitude = e <= -760.0 ? 0.0 : magnitude;
-    return exm_power_special_f64(x, y, magnitude);
+    return ((exm_bits_f32(x) & 0x7fffffffu) - 0x00800000u >= 0x7f000000u) | !(exm_abs_f32(y) < __builtin_inff());
 }
 
-/* float32 in double: 2^(y*log2|x|), log2(1 + f) = f*p(f) of degree 13 (fit 2^-38),
- * 2^r = 1 + r*p(r) of degree 6 (fit 2^-32); rounded once. 0.51 ULP. */
+EXM_INLINE int exm_power_is_rare_f64(double x, double y)
+{
+    return ((exm_bits_f64(x) & 0x7fffffffffffffffu) - 0x0010000000000000u >= 0x7fe0000000000000u)
+        | !(exm_abs_f64(y) < __builtin_inf());
+}
+
+/* The same, or x negative or y a whole number: a quicker question that holds for few pairs. */
+EXM_INLINE int exm_power_is_unusual_f32(float x, float y)
+{
+    return (exm_bits_f32(x) - 0x00800000u >= 0x7f000000u) | !__builtin_islessgreater(__builtin_rintf(y), y);
+}
+
+EXM_INLINE int exm_power_is_unusual_f64(double x, double y)
+{
+    return (exm_bits_f64(x) - 0x0010000000000000u >= 0x7fe0000000000000u)
+        | !__builtin_islessgreater(__builtin_rint(y), y);
+}
+
+/* float64: the logarithm as a sum of two numbers to some 2^-65: x = 2^k*(1 + f), s = f/(2 + f),
+ * log(1 + f) = 2s + 2s^3*(1/3 + s^2*p(s^2)), degree 6 (fit 2^-66), the leading terms in double-double. */
+typedef struct {
+    double high, low;
+} exm_sum_f64;
+
+/* 2s */
+EXM_INLINE exm_sum_f64 exm_power_ratio_f64(double x)
+{
+    uint64_t u = exm_bits_f64(x) + (EXM_ONEBITS_F64 - EXM_SQRTHALFBITS_F64);
+    double f = exm_from_bits_f64((u & EXM_MMASK_F64) + EXM_SQRTHALFBITS_F64) - 1.0;
+    double d = 2.0 + f, inverse = 1.0 / d, s = f * inverse;
+    exm_sum_f64 ratio;
+    ratio.high = 2.0 * s;
+    ratio.low = 2.0 * EXM_FMA_F64(-s, f - (d - 2.0), exm_remainder_f64(f, s, d)) * inverse;
+    return ratio;
+}
+
+/* log|x|; the bias undoes SUBSCALE. */
+EXM_INLINE exm_sum_f64 exm_power_log_biased_f64(double x, exm_sum_f64 ratio, double bias)
+{
+    uint64_t u = (exm_bits_f64(x) & 0x7fffffffffffffffu) + (EXM_ONEBITS_F64 - EXM_SQRTHALFBITS_F64);
+    double k = exm_from_bits_f64((u >> EXM_MBITS_F64) | EXM_KMAGICBITS_F64) - bias;
+    double a = ratio.high, s = 0.5 * a, z = s * s, z_low = exm_product_error_f64(s, s, z), z2 = z * z;
+    double p0, p1, w, w_low, v, v_low, b, b_low, t, sum;
+    exm_sum_f64 l;
+    p0 = EXM_H4_F64(z2, 0.20000000000001125, 0.11111111259759585, 0.07693377971407336, 0.06598031826159591);
+    p1 = EXM_H3_F64(z2, 0.1428571428505102, 0.0909089219981515, 0.06628423997258256);
+    p0 = z * EXM_FMA_F64(p1, z, p0);
+    w = 0.3333333333333333 + p0;
+    w_low = (0.3333333333333333 - w) + p0 + 1.850371707708594e-17;
+    v = z * w; /* log(1 + f) = 2s*(1 + v), and its derivative 1/(1 - z) times the error of 2s */
+    v_low = EXM_FMA_F64(z, w_low, EXM_FMA_F64(z_low, w, exm_product_error_f64(z, w, v)));
+    b = a * v;
+    b_low = EXM_FMA_F64(a, v_low, exm_product_error_f64(a, v, b)) + EXM_FMA_F64(ratio.low, z + z2, ratio.low);
+    t = k * EXM_LN2HI_F64;
+    sum = t + a;
+    l.high = sum + b;
+    l.low = (a - (sum - t)) + (b - (l.high - sum)) + EXM_FMA_F64(k, EXM_LN2LO_F64, b_low);
+    return l;
+}
+
+EXM_INLINE exm_sum_f64 exm_power_log_f64(double x, exm_sum_f64 ratio)
+{
+    return exm_power_log_biased_f64(x, ratio, EXM_KBIAS_F64);
+}
+
+EXM_INLINE exm_sum_f64 exm_power_log_any_f64(double x)
+{
+    double a = exm_abs_f64(x), inf = __builtin_inf();
+    double normal = a < EXM_MINNORMAL_F64 ? a * EXM_SUBSCALE_F64 : a;
+    double bias = a < EXM_MINNORMAL_F64 ? EXM_KBIASSUB_F64 : EXM_KBIAS_F64;
+    exm_sum_f64 l = exm_power_log_biased_f64(normal, exm_power_ratio_f64(normal), bias);
+    l.high = a > 0 ? l.high : -inf;
+    l.high = a < inf ? l.high : inf;
+    return l;
+}
+
+/* y*l, and (y - 1)*l with what is lost in y - 1; 0 where x is 1 or -1, for an infinite y too. */
+EXM_INLINE exm_sum_f64 exm_power_product_f64(double y, exm_sum_f64 l)
+{
+    exm_sum_f64 e;
+    e.high = y * l.high;
+    e.low = EXM_FMA_F64(y, l.low, exm_product_error_f64(y, l.high, e.high));
+    e.high = l.high == 0 ? 0.0 : e.high;
+    e.low = l.high == 0 ? 0.0 : e.low;
+    return e;
+}
+
+EXM_INLINE exm_sum_f64 exm_power_product_less_f64(double y, exm_sum_f64 l)
+{
+    double less = y - 1.0;
+    exm_sum_f64 e = exm_power_product_f64(less, l);
+    e.low = l.high == 0 ? 0.0 : EXM_FMA_F64(exm_sum_error_f64(y, -1.0, less), l.high, e.low);
+    return e;
+}
+
+/* exp(e.high + e.low) as in exm_exp, the rounding errors of r and of 1 + r kept: exact powers come out exact. */
+EXM_INLINE double exm_power_exp_f64(exm_sum_f64 e)
+{
+    double shifted = EXM_FMA_F64(e.high, EXM_LOG2E_F64, EXM_SHIFTER_F64), k = shifted - EXM_SHIFTER_F64;
+    double a = EXM_FMA_F64(k, -EXM_LN2HI_F64, e.high), t = EXM_FMA_F64(k, EXM_LN2LO_F64, -e.low);
+    double r = a - t, low = (a - r) - t, r2 = r * r, p0, p1;
+    p0 = EXM_H5_F64(r2, 0.16666666666666413, 0.008333333333485736, 0.00019841269541749084,
+        2.7557542120428157e-06, 2.501762071015701e-08);
+    p1 = EXM_H4_F64(r2, 0.041666666666514494, 0.0013888888948192198, 2.48014880250151e-05,
+        2.763215354708664e-07);
+    p0 = EXM_FMA_F64(p1, r, p0);
+    low = EXM_FMA_F64(r2, EXM_FMA_F64(p0, r, 0.5000000000000012), low);
+    a = 1.0 + r;
+    a += (r - (a - 1.0)) + low;
+    a = exm_scale_f64(a, exm_bits_f64(shifted));
+    a = e.high >= 760.0 ? __builtin_inf() : a;
+    return e.high <= -760.0 ? 0.0 : a;
+}
+
+/* 0.83 ULP. */
+EXM_INLINE double exm_power_f64(double x, double y)
+{
+    exm_sum_f64 l = exm_power_log_any_f64(x);
+    return exm_power_special_f64(x, y, exm_power_exp_f64(exm_power_product_f64(y, l)));
+}
+
+/* float32: 2^(y*log2|x|), the product in double, which costs twice, as is what needs the digits of it.
+ * x = 2^k*(1 + f), log2(1 + f) = f*p(f) of degree 12 (fit 2^-35), the terms from f^5 on in float32; the bias undoes
+ * SUBSCALE. */
+EXM_INLINE double exm_power_log_biased_f32(float x, int32_t bias)
+{
+    uint32_t u = (exm_bits_f32(x) & 0x7fffffffu) + (EXM_ONEBITS_F32 - EXM_SQRTHALFBITS_F32);
+    int32_t k = (int32_t)(u >> EXM_MBITS_F32) - bias;
+    float f = exm_from_bits_f32((u & EXM_MMASK_F32) + EXM_SQRTHALFBITS_F32) - 1.0f, f2 = f * f, p0, p1;
+    double d = (double)f, d2 = d * d, p, p2;
+    p0 = EXM_H4_F32(f2, -0.240453169f, -0.180300459f, -0.143158495f, -0.142829761f);
+    p1 = EXM_H4_F32(f2, 0.206175357f, 0.158769727f, 0.144750819f, 0.0773548409f);
+    p2 = EXM_FMA_F64((double)EXM_FMA_F32(p1, f, p0), d, 0.2885372935981156);
+    p2 = EXM_FMA_F64(p2, d2, EXM_FMA_F64(-0.360673674834425, d, 0.48089836139359393));
+    p = EXM_FMA_F64(-0.7213475208686866, d, 1.4426950408687096);
+    return EXM_FMA_F64(d, EXM_FMA_F64(p2, d2, p), (double)k);
+}
+
+EXM_INLINE double exm_power_log_f32(float x) { return exm_power_log_biased_f32(x, 127); }
+
+EXM_INLINE double exm_power_log_any_f32(float x)
+{
+    float a = exm_abs_f32(x);
+    int small = a < EXM_MINNORMAL_F32;
+    double inf = __builtin_inf(), l = exm_power_log_biased_f32(small ? a * EXM_SUBSCALE_F32 : a, small ? 150 : 127);
+    l = a > 0 ? l : -inf;
+    return a < __builtin_inff() ? l : inf;
+}
+
+EXM_INLINE double exm_power_product_f32(double y, double l) { return l == 0 ? 0.0 : y * l; }
+
+/* 2^e = 2^k*(1 + r*p(r)), p of degree 5 (fit 2^-28). */
+EXM_INLINE float exm_power_exp_f32(double e)
+{
+    double shifted = e + EXM_SHIFTER_F64;
+    float r = (float)(e - (shifted - EXM_SHIFTER_F64)), p;
+    {
+        float r2 = r * r, p0, p1;
+        p0 = EXM_H3_F32(r2, 0.693147182f, 0.0555035882f, 0.00133913034f);
+        p1 = EXM_H3_F32(r2, 0.240226448f, 0.00961883366f, 0.000152413137f);
+        p = EXM_FMA_F32(p1, r, p0);
+    }
+    p = exm_scale_f32(EXM_FMA_F32(r, p, 1.0f), (uint32_t)exm_bits_f64(shifted));
+    p = e > 200.0 ? __builtin_inff() : p;
+    return e < -200.0 ? 0.0f : p;
+}
+
+/* 0.51 ULP. */
 EXM_INLINE float exm_power_f32(float x, float y)
 {
-    double dx = (double)x, dy = (double)y, ax = exm_abs_f64(dx), inf = __builtin_inf(), p, e, n, r, magnitude;
-    uint64_t u = exm_bits_f64(ax) + (EXM_ONEBITS_F64 - EXM_SQRTHALFBITS_F64), shifted;
-    double k = exm_from_bits_f64((u >> 52) | EXM_KMAGICBITS_F64) - EXM_KBIAS_F64;
-    double f = exm_from_bits_f64((u & EXM_MMASK_F64) + EXM_SQRTHALFBITS_F64) - 1.0;
-    {
-        double f2 = f * f, f4 = f2 * f2, p0, p1, p2, p3;
-        p0 = EXM_H4_F64(f4, -0.7213475203275345, -0.24044643347271172, -0.14249861874224162, -0.06973908825134872);
-        p1 = EXM_H3_F64(f4, 0.48089834880307636, 0.20610712317743626, 0.1302756072483465);
-        p2 = EXM_H3_F64(f4, -0.36067379313893255, -0.18043675302165588, -0.1346293414790708);
-        p3 = EXM_H3_F64(f4, 0.2885387957204098, 0.16021666745323188, 0.13251201683009145);
-        p0 = EXM_FMA_F64(p1, f, p0);
-        p2 = EXM_FMA_F64(p3, f, p2);
-        p0 = EXM_FMA_F64(p2, f2, p0);
-        p = EXM_FMA_F64(p0, f, 1.442695040886572);
-    }
-    e = EXM_FMA_F64(f, p, k);
-    e = ax > 0 ? e : -inf;
-    e = ax < inf ? e : inf;
-    e = ax == 1.0 ? 0.0 : dy * e;
-    r = e + EXM_SHIFTER_F64;
-    shifted = exm_bits_f64(r);
-    n = r - EXM_SHIFTER_F64;
-    r = e - n;
-    {
-        double r2 = r * r, p0, p1;
-        p0 = EXM_H3_F64(r2, 0.24022650922123182, 0.009618056633122884, 0.00015461482291959848);
-        p1 = EXM_H3_F64(r2, 0.05550400332873478, 0.0013341968247394956, 1.3359753837589411e-05);
-        p0 = EXM_FMA_F64(p1, r, p0);
-        p = EXM_FMA_F64(p0, r, 0.6931471838364738);
-    }
-    magnitude = exm_pow2_f64(shifted) * EXM_FMA_F64(r, p, 1.0);
-    magnitude = e > 200.0 ? inf : magnitude;
-    magnitude = e < -200.0 ? 0.0 : magnitude;
-    return exm_power_special_f32(x, y, (float)magnitude);
+    double e = exm_power_product_f32((double)y, exm_power_log_any_f32(x));
+    return exm_power_special_f32(x, y, exm_power_exp_f32(e));
 }
 
 /* ------------------------------------------------------------------ one name for both types */
@@ -1640,6 +1726,15 @@ EXM_OVERLOAD2(gelu_tanh_backward)
 EXM_OVERLOAD2(power)
 EXM_OVERLOAD2(elu)
 EXM_OVERLOAD2(elu_grad)
+EXM_INLINE int exm_power_is_rare(float x, float y) { return exm_power_is_rare_f32(x, y); }
+EXM_INLINE int exm_power_is_rare(double x, double y) { return exm_power_is_rare_f64(x, y); }
+EXM_INLINE int exm_power_is_unusual(float x, float y) { return exm_power_is_unusual_f32(x, y); }
+EXM_INLINE int exm_power_is_unusual(double x, double y) { return exm_power_is_unusual_f64(x, y); }
+EXM_INLINE float exm_power_special(float x, float y, float magnitude) { return exm_power_special_f32(x, y, magnitude); }
+EXM_INLINE double exm_power_special(double x, double y, double magnitude)
+{
+    return exm_power_special_f64(x, y, magnitude);
+}
 EXM_INLINE int exm_sin_is_rare(float x) { return exm_sin_is_rare_f32(x); }
 EXM_INLINE int exm_sin_is_rare(double x) { return exm_sin_is_rare_f64(x); }
 EXM_INLINE int exm_cos_is_rare(float x) { return exm_cos_is_rare_f32(x); }
@@ -1684,6 +1779,9 @@ EXM_INLINE double exm_elu_backward(double g, double x, double alpha) { return ex
 #define exm_gelu_backward(g, x) EXM_PICK((g) * (x), gelu_backward)(g, x)
 #define exm_gelu_tanh_backward(g, x) EXM_PICK((g) * (x), gelu_tanh_backward)(g, x)
 #define exm_power(x, y) EXM_PICK((x) * (y), power)(x, y)
+#define exm_power_is_rare(x, y) EXM_PICK((x) * (y), power_is_rare)(x, y)
+#define exm_power_is_unusual(x, y) EXM_PICK((x) * (y), power_is_unusual)(x, y)
+#define exm_power_special(x, y, magnitude) EXM_PICK((x) * (y), power_special)(x, y, magnitude)
 #define exm_elu(x, alpha) EXM_PICK((x) * (alpha), elu)(x, alpha)
 #define exm_elu_grad(x, alpha) EXM_PICK((x) * (alpha), elu_grad)(x, alpha)
 #define exm_elu_backward(g, x, alpha) EXM_PICK((g) * (x) * (alpha), elu_backward)(g, x, alpha)
