@@ -90,16 +90,12 @@
 #define EXM_LN2HI_F64 0.6931471805592082
 #define EXM_LN2LO_F32 3.19461833e-05f
 #define EXM_LN2LO_F64 7.371002565167799e-13
-#define EXM_LOG2E_HI_F32 1.44238281f  /* log2(e) = HI + LO, HI of 12 and 26 bits */
-#define EXM_LOG2E_HI_F64 1.4426950216293335
-#define EXM_LOG2E_LO_F32 0.000312228396f
-#define EXM_LOG2E_LO_F64 1.9259629911266175e-08
+#define EXM_LOG2E_LO_F32 1.92596303e-08f  /* and what is lost in it */
+#define EXM_LOG2E_LO_F64 2.0355273740931033e-17
 #define EXM_LOG10E_F32 0.434294492f  /* log10(e) */
 #define EXM_LOG10E_F64 0.4342944819032518
-#define EXM_LOG10E_HI_F32 0.434204102f  /* log10(e) = HI + LO, HI of 12 and 26 bits */
-#define EXM_LOG10E_HI_F64 0.4342944771051407
-#define EXM_LOG10E_LO_F32 9.03803375e-05f
-#define EXM_LOG10E_LO_F64 4.798111141615973e-09
+#define EXM_LOG10E_LO_F32 (-1.010305e-08f)  /* and what is lost in it */
+#define EXM_LOG10E_LO_F64 1.098319650216765e-17
 #define EXM_LOG10_2HI_F32 0.301025391f  /* log10(2) = HI + LO, HI of 14 and 40 bits */
 #define EXM_LOG10_2HI_F64 0.30102999566361177
 #define EXM_LOG10_2LO_F32 4.60503907e-06f
@@ -116,8 +112,8 @@
 #define EXM_KBIAS_F64 4503599627371519.0
 #define EXM_KBIASSUB_F32 8388758.0f  /* the same after SUBSCALE */
 #define EXM_KBIASSUB_F64 4503599627371571.0
-#define EXM_KINVERT_F32 255  /* exponent field of 2^(1 - k) plus that of 2^k */
-#define EXM_KINVERT_F64 2047
+#define EXM_KINVERT_F32 256  /* exponent field of 2^(2 - k) plus that of 2^k */
+#define EXM_KINVERT_F64 2048
 #define EXM_EMAX_F32 126  /* one below the largest exponent */
 #define EXM_EMAX_F64 1022
 #define EXM_LIFTBITS_F32 0x5d800000u  /* the bits of 2^60, 2^200 */
@@ -138,6 +134,12 @@
 #define EXM_PRODMAX_F64 1470.0
 #define EXM_PRODMIN_F32 (-200.0f)  /* g*exp(x) is 0 below for every finite g */
 #define EXM_PRODMIN_F64 (-1470.0)
+#define EXM_NEAR_F32 80.0f  /* exp(x) is a normal number up to these magnitudes of x, */
+#define EXM_NEAR_F64 700.0
+#define EXM_GELUNEAR_F32 12.0f  /* exp(-x^2/2), */
+#define EXM_GELUNEAR_F64 37.0
+#define EXM_GELUTNEAR_F32 9.5f  /* and exp(-v) of the tanh form of gelu */
+#define EXM_GELUTNEAR_F64 20.0
 #define EXM_TANHMAX_F32 9.5f  /* tanh rounds to 1 above */
 #define EXM_TANHMAX_F64 19.5
 #define EXM_SWISHMAX_F32 112.0f  /* x*exp(-x) is 0 above */
@@ -281,9 +283,10 @@ typedef struct {
 EXM_INLINE exm_scaled_f32 exm_exp_polynomial_f32(float r, float shifted)
 {
     exm_scaled_f32 e;
-    float p;
-    p = EXM_H5_F32(r, 0.49999994f, 0.166665092f, 0.041668009f, 0.00837001763f, 0.00138479576f);
-    e.p = EXM_FMA_F32(r * r, p, r);
+    float r2 = r * r, p0, p1;
+    p0 = EXM_FMA_F32(0.166665092f, r, 0.49999994f);
+    p1 = EXM_FMA_F32(r2, 0.00138479576f, EXM_FMA_F32(0.00837001763f, r, 0.041668009f));
+    e.p = EXM_FMA_F32(r2, EXM_FMA_F32(r2, p1, p0), r);
     e.shifted = exm_bits_f32(shifted);
     return e;
 }
@@ -352,6 +355,13 @@ EXM_INLINE float exm_reflect_f32(float g, float x, float last, float value, uint
     return x > 0 ? g * (1.0f - product) : product;
 }
 
+/* The gradients below have two versions: exm_<f>_backward, for any x, and exm_<f>_near_backward, which forms the
+ * exponential itself, a normal number unless exm_exp_is_far (exm_gelu_is_far, exm_gelu_tanh_is_far) says so, and gives
+ * the same in half the time. */
+EXM_INLINE float exm_exp_near_f32(exm_scaled_f32 e) { return exm_times_mantissa_f32(exm_pow2_f32(e.shifted), e); }
+
+EXM_INLINE int exm_exp_is_far_f32(float x) { return !(exm_abs_f32(x) <= EXM_NEAR_F32); }
+
 /* exp(x). 0.98 ULP. */
 EXM_INLINE float exm_exp_f32(float x)
 {
@@ -390,12 +400,14 @@ EXM_INLINE float exm_expm1_f32(float x)
 /* d expm1/dx = exp(x). */
 EXM_INLINE float exm_expm1_grad_f32(float x) { return exm_exp_f32(x); }
 
+EXM_INLINE float exm_expm1_near_backward_f32(float g, float x) { return g * exm_exp_near_f32(exm_exp_parts_f32(x)); }
+
 /* g*exp(x), also where exp(x) alone is outside the format. */
 EXM_INLINE float exm_expm1_backward_f32(float g, float x)
 {
     exm_scaled_f32 e;
     uint32_t k, up, quarter, rest;
-    float q;
+    float q, y = exm_expm1_near_backward_f32(g, x), start = x;
     x = x > EXM_PRODMAX_F32 ? EXM_PRODMAX_F32 : x;
     x = x < EXM_PRODMIN_F32 ? EXM_PRODMIN_F32 : x;
     e = exm_exp_parts_f32(x);
@@ -408,7 +420,8 @@ EXM_INLINE float exm_expm1_backward_f32(float g, float x)
     rest = (k << EXM_MBITS_F32) - up - 2 * quarter;
     q = exm_from_bits_f32(quarter + EXM_ONEBITS_F32);
     g *= exm_times_mantissa_f32(exm_from_bits_f32(up + EXM_ONEBITS_F32), e) * exm_from_bits_f32(rest + EXM_ONEBITS_F32);
-    return g * q * q;
+    g = g * q * q;
+    return exm_exp_is_far_f32(start) ? g : y;
 }
 
 /* tanh: x + x^3*p(x^2) of degree 4 (fit 2^-28) below 0.625, else 1 - 2/(exp(2|x|) + 1).
@@ -441,13 +454,20 @@ EXM_INLINE float exm_sigmoid_f32(float x)
 }
 
 /* g*sigmoid(x): the backward function of softplus. */
+EXM_INLINE float exm_softplus_near_backward_f32(float g, float x)
+{
+    float e = exm_exp_near_f32(exm_exp_parts_f32(-exm_abs_f32(x)));
+    return g * ((x < 0 ? e : 1.0f) / (1.0f + e));
+}
+
 EXM_INLINE float exm_softplus_backward_f32(float g, float x)
 {
     float a = exm_abs_f32(x), d, y;
     exm_scaled_f32 e = exm_exp_parts_f32(-a);
     d = 1.0f / (1.0f + exm_scale_product_f32(1.0f, 1.0f + e.p, e.shifted));
     y = x < 0 ? exm_scale_product_f32(g, exm_times_mantissa_f32(d, e), e.shifted) : g * d;
-    return a > EXM_PRODMAX_F32 ? (x < 0 ? 0.0f * g : g) : y;
+    y = a > EXM_PRODMAX_F32 ? (x < 0 ? 0.0f * g : g) : y;
+    return exm_exp_is_far_f32(x) ? y : exm_softplus_near_backward_f32(g, x);
 }
 
 EXM_INLINE float exm_softplus_grad_f32(float x) { return exm_sigmoid_f32(x); }
@@ -504,13 +524,21 @@ EXM_INLINE float exm_swish_f32(float x)
 
 /* swish'(x) = s + x*s*(1 - s), s = sigmoid(x). With e = exp(-|x|), d = 1/(1 + e):
  * G = e*d*(1 - |x|*d) for x < 0 and 1 - G above. */
+EXM_INLINE float exm_swish_near_backward_f32(float g, float x)
+{
+    float a = exm_abs_f32(x), e = exm_exp_near_f32(exm_exp_parts_f32(-a)), d = 1.0f / (1.0f + e);
+    float t = e * d * (1.0f - a * d);
+    return g * (x > 0 ? 1.0f - t : t);
+}
+
 EXM_INLINE float exm_swish_backward_f32(float g, float x)
 {
     float a = exm_abs_f32(x), d, t;
     exm_scaled_f32 e = exm_exp_parts_f32(-a);
     d = 1.0f / (1.0f + exm_scale_product_f32(1.0f, 1.0f + e.p, e.shifted));
     t = exm_times_mantissa_f32(d * (1.0f - a * d), e);
-    return exm_reflect_f32(g, x, EXM_PRODMAX_F32, t, e.shifted);
+    t = exm_reflect_f32(g, x, EXM_PRODMAX_F32, t, e.shifted);
+    return exm_exp_is_far_f32(x) ? t : exm_swish_near_backward_f32(g, x);
 }
 
 EXM_INLINE float exm_swish_grad_f32(float x) { return exm_swish_backward_f32(1.0f, x); }
@@ -540,6 +568,16 @@ EXM_INLINE float exm_mish_f32(float x)
 /* mish'(x) = t + x*(1 - t^2)*sigmoid(x), t = tanh(softplus(x)), as
  * x > 0: (1 + 2e)/D + 4x*e^2*(1 + e)/D^2, D = 1 + 2e + 2e^2;
  * x <= 0: e*((2 + e)/D + 4x*(1 + e)/D^2), D = 2 + 2e + e^2. */
+EXM_INLINE float exm_mish_near_backward_f32(float g, float x)
+{
+    float a = exm_abs_f32(x), e = exm_exp_near_f32(exm_exp_parts_f32(-a)), num, den, d, t;
+    num = x > 0 ? EXM_FMA_F32(2.0f, e, 1.0f) : 2.0f + e;
+    den = x > 0 ? EXM_FMA_F32(2.0f * e, e, num) : EXM_FMA_F32(e, num, 2.0f);
+    d = 1.0f / den;
+    t = 4.0f * a * (1.0f + e) * d;
+    return g * (d * (x > 0 ? EXM_FMA_F32(t * e, e, num) : e * (num - t)));
+}
+
 EXM_INLINE float exm_mish_backward_f32(float g, float x)
 {
     float a = exm_abs_f32(x), ex, num, den, d, t, y;
@@ -552,7 +590,8 @@ EXM_INLINE float exm_mish_backward_f32(float g, float x)
     y = g * (d * EXM_FMA_F32(t * ex, ex, num));
     t = d * (num - t);
     y = x > 0 ? y : exm_scale_product_f32(g, exm_times_mantissa_f32(t, e), e.shifted);
-    return a > EXM_PRODMAX_F32 ? (x < 0 ? 0.0f * g : g) : y;
+    y = a > EXM_PRODMAX_F32 ? (x < 0 ? 0.0f * g : g) : y;
+    return exm_exp_is_far_f32(x) ? y : exm_mish_near_backward_f32(g, x);
 }
 
 EXM_INLINE float exm_mish_grad_f32(float x) { return exm_mish_backward_f32(1.0f, x); }
@@ -647,6 +686,13 @@ EXM_INLINE double exm_reflect_f64(double g, double x, double last, double value,
     return x > 0 ? g * (1.0 - product) : product;
 }
 
+/* The gradients below have two versions: exm_<f>_backward, for any x, and exm_<f>_near_backward, which forms the
+ * exponential itself, a normal number unless exm_exp_is_far (exm_gelu_is_far, exm_gelu_tanh_is_far) says so, and gives
+ * the same in half the time. */
+EXM_INLINE double exm_exp_near_f64(exm_scaled_f64 e) { return exm_times_mantissa_f64(exm_pow2_f64(e.shifted), e); }
+
+EXM_INLINE int exm_exp_is_far_f64(double x) { return !(exm_abs_f64(x) <= EXM_NEAR_F64); }
+
 /* exp(x). 0.96 ULP. */
 EXM_INLINE double exm_exp_f64(double x)
 {
@@ -687,12 +733,14 @@ EXM_INLINE double exm_expm1_f64(double x)
 /* d expm1/dx = exp(x). */
 EXM_INLINE double exm_expm1_grad_f64(double x) { return exm_exp_f64(x); }
 
+EXM_INLINE double exm_expm1_near_backward_f64(double g, double x) { return g * exm_exp_near_f64(exm_exp_parts_f64(x)); }
+
 /* g*exp(x), also where exp(x) alone is outside the format. */
 EXM_INLINE double exm_expm1_backward_f64(double g, double x)
 {
     exm_scaled_f64 e;
     uint64_t k, up, quarter, rest;
-    double q;
+    double q, y = exm_expm1_near_backward_f64(g, x), start = x;
     x = x > EXM_PRODMAX_F64 ? EXM_PRODMAX_F64 : x;
     x = x < EXM_PRODMIN_F64 ? EXM_PRODMIN_F64 : x;
     e = exm_exp_parts_f64(x);
@@ -705,7 +753,8 @@ EXM_INLINE double exm_expm1_backward_f64(double g, double x)
     rest = (k << EXM_MBITS_F64) - up - 2 * quarter;
     q = exm_from_bits_f64(quarter + EXM_ONEBITS_F64);
     g *= exm_times_mantissa_f64(exm_from_bits_f64(up + EXM_ONEBITS_F64), e) * exm_from_bits_f64(rest + EXM_ONEBITS_F64);
-    return g * q * q;
+    g = g * q * q;
+    return exm_exp_is_far_f64(start) ? g : y;
 }
 
 /* tanh: x + x^3*p(x^2) of degree 10 (fit 2^-56) below 0.625, else 1 - 2/(exp(2|x|) + 1).
@@ -746,13 +795,20 @@ EXM_INLINE double exm_sigmoid_f64(double x)
 }
 
 /* g*sigmoid(x): the backward function of softplus. */
+EXM_INLINE double exm_softplus_near_backward_f64(double g, double x)
+{
+    double e = exm_exp_near_f64(exm_exp_parts_f64(-exm_abs_f64(x)));
+    return g * ((x < 0 ? e : 1.0) / (1.0 + e));
+}
+
 EXM_INLINE double exm_softplus_backward_f64(double g, double x)
 {
     double a = exm_abs_f64(x), d, y;
     exm_scaled_f64 e = exm_exp_parts_f64(-a);
     d = 1.0 / (1.0 + exm_scale_product_f64(1.0, 1.0 + e.p, e.shifted));
     y = x < 0 ? exm_scale_product_f64(g, exm_times_mantissa_f64(d, e), e.shifted) : g * d;
-    return a > EXM_PRODMAX_F64 ? (x < 0 ? 0.0 * g : g) : y;
+    y = a > EXM_PRODMAX_F64 ? (x < 0 ? 0.0 * g : g) : y;
+    return exm_exp_is_far_f64(x) ? y : exm_softplus_near_backward_f64(g, x);
 }
 
 EXM_INLINE double exm_softplus_grad_f64(double x) { return exm_sigmoid_f64(x); }
@@ -812,13 +868,21 @@ EXM_INLINE double exm_swish_f64(double x)
 
 /* swish'(x) = s + x*s*(1 - s), s = sigmoid(x). With e = exp(-|x|), d = 1/(1 + e):
  * G = e*d*(1 - |x|*d) for x < 0 and 1 - G above. */
+EXM_INLINE double exm_swish_near_backward_f64(double g, double x)
+{
+    double a = exm_abs_f64(x), e = exm_exp_near_f64(exm_exp_parts_f64(-a)), d = 1.0 / (1.0 + e);
+    double t = e * d * (1.0 - a * d);
+    return g * (x > 0 ? 1.0 - t : t);
+}
+
 EXM_INLINE double exm_swish_backward_f64(double g, double x)
 {
     double a = exm_abs_f64(x), d, t;
     exm_scaled_f64 e = exm_exp_parts_f64(-a);
     d = 1.0 / (1.0 + exm_scale_product_f64(1.0, 1.0 + e.p, e.shifted));
     t = exm_times_mantissa_f64(d * (1.0 - a * d), e);
-    return exm_reflect_f64(g, x, EXM_PRODMAX_F64, t, e.shifted);
+    t = exm_reflect_f64(g, x, EXM_PRODMAX_F64, t, e.shifted);
+    return exm_exp_is_far_f64(x) ? t : exm_swish_near_backward_f64(g, x);
 }
 
 EXM_INLINE double exm_swish_grad_f64(double x) { return exm_swish_backward_f64(1.0, x); }
@@ -847,6 +911,16 @@ EXM_INLINE double exm_mish_f64(double x)
 /* mish'(x) = t + x*(1 - t^2)*sigmoid(x), t = tanh(softplus(x)), as
  * x > 0: (1 + 2e)/D + 4x*e^2*(1 + e)/D^2, D = 1 + 2e + 2e^2;
  * x <= 0: e*((2 + e)/D + 4x*(1 + e)/D^2), D = 2 + 2e + e^2. */
+EXM_INLINE double exm_mish_near_backward_f64(double g, double x)
+{
+    double a = exm_abs_f64(x), e = exm_exp_near_f64(exm_exp_parts_f64(-a)), num, den, d, t;
+    num = x > 0 ? EXM_FMA_F64(2.0, e, 1.0) : 2.0 + e;
+    den = x > 0 ? EXM_FMA_F64(2.0 * e, e, num) : EXM_FMA_F64(e, num, 2.0);
+    d = 1.0 / den;
+    t = 4.0 * a * (1.0 + e) * d;
+    return g * (d * (x > 0 ? EXM_FMA_F64(t * e, e, num) : e * (num - t)));
+}
+
 EXM_INLINE double exm_mish_backward_f64(double g, double x)
 {
     double a = exm_abs_f64(x), ex, num, den, d, t, y;
@@ -859,7 +933,8 @@ EXM_INLINE double exm_mish_backward_f64(double g, double x)
     y = g * (d * EXM_FMA_F64(t * ex, ex, num));
     t = d * (num - t);
     y = x > 0 ? y : exm_scale_product_f64(g, exm_times_mantissa_f64(t, e), e.shifted);
-    return a > EXM_PRODMAX_F64 ? (x < 0 ? 0.0 * g : g) : y;
+    y = a > EXM_PRODMAX_F64 ? (x < 0 ? 0.0 * g : g) : y;
+    return exm_exp_is_far_f64(x) ? y : exm_mish_near_backward_f64(g, x);
 }
 
 EXM_INLINE double exm_mish_grad_f64(double x) { return exm_mish_backward_f64(1.0, x); }
@@ -940,12 +1015,22 @@ EXM_INLINE float exm_gelu_f32(float x)
 
 /* gelu'(x) = P(X < x) + x*density(x): G = exp(-x^2/2)*(R(|x|) - |x|/sqrt(2 pi)) for x <= 0, 1 - G above.
  * One exponential for both terms. */
+EXM_INLINE int exm_gelu_is_far_f32(float x) { return !(exm_abs_f32(x) <= EXM_GELUNEAR_F32); }
+
+EXM_INLINE float exm_gelu_near_backward_f32(float g, float x)
+{
+    float a = exm_abs_f32(x), e = exm_exp_near_f32(exm_exp_square_f32(x, 0.5f));
+    float t = e * (exm_mills_f32(a) - a * EXM_INV_SQRT2PI_F32);
+    return g * (x > 0 ? 1.0f - t : t);
+}
+
 EXM_INLINE float exm_gelu_backward_f32(float g, float x)
 {
     float a = exm_abs_f32(x), t;
     exm_scaled_f32 e = exm_exp_square_f32(x, 0.5f);
     t = exm_times_mantissa_f32(exm_mills_f32(a) - a * EXM_INV_SQRT2PI_F32, e);
-    return exm_reflect_f32(g, x, EXM_GELUGMAX_F32, t, e.shifted);
+    t = exm_reflect_f32(g, x, EXM_GELUGMAX_F32, t, e.shifted);
+    return exm_gelu_is_far_f32(x) ? t : exm_gelu_near_backward_f32(g, x);
 }
 
 EXM_INLINE float exm_gelu_grad_f32(float x)
@@ -971,22 +1056,31 @@ EXM_INLINE float exm_gelu_tanh_f32(float x)
 /* Its derivative, s + x*s*(1 - s)*v', s = sigmoid(v): with e = exp(-|v|), d = 1/(1 + e)
  * G = e*d*(1 - |x|*v'*d) for x <= 0, 1 - G above. v is needed to a few digits more than the format has (its
  * absolute error is the relative one of e): a sum of two numbers. */
+EXM_INLINE exm_scaled_f32 exm_gelu_tanh_exp_f32(float a, float z)
+{
+    float z_low = exm_product_error_f32(a, a, z), c = z * EXM_GELUT3_F32, s = c + EXM_GELUT1_F32, v = a * s;
+    float c_low = exm_product_error_f32(z, EXM_GELUT3_F32, c) + EXM_FMA_F32(z, EXM_GELUT3LO_F32, z_low * EXM_GELUT3_F32);
+    c_low += exm_sum_error_f32(c, EXM_GELUT1_F32, s) + EXM_GELUT1LO_F32;
+    return exm_exp_sum_f32(-v, EXM_FMA_F32(a, c_low, exm_product_error_f32(a, s, v)), -1.0f);
+}
+
+EXM_INLINE int exm_gelu_tanh_is_far_f32(float x) { return !(exm_abs_f32(x) <= EXM_GELUTNEAR_F32); }
+
+EXM_INLINE float exm_gelu_tanh_near_backward_f32(float g, float x)
+{
+    float a = exm_abs_f32(x), z = a * a, e = exm_exp_near_f32(exm_gelu_tanh_exp_f32(a, z)), d = 1.0f / (1.0f + e);
+    float t = e * d * (1.0f - a * EXM_FMA_F32(z, 3.0f * EXM_GELUT3_F32, EXM_GELUT1_F32) * d);
+    return g * (x > 0 ? 1.0f - t : t);
+}
+
 EXM_INLINE float exm_gelu_tanh_backward_f32(float g, float x)
 {
-    float a = exm_abs_f32(x), z, z_low, c, c_low, s, v, v_low, d, t;
-    exm_scaled_f32 e;
-    z = a * a;
-    z_low = exm_product_error_f32(a, a, z);
-    c = z * EXM_GELUT3_F32;
-    c_low = exm_product_error_f32(z, EXM_GELUT3_F32, c) + EXM_FMA_F32(z, EXM_GELUT3LO_F32, z_low * EXM_GELUT3_F32);
-    s = c + EXM_GELUT1_F32;
-    c_low += exm_sum_error_f32(c, EXM_GELUT1_F32, s) + EXM_GELUT1LO_F32;
-    v = a * s;
-    v_low = EXM_FMA_F32(a, c_low, exm_product_error_f32(a, s, v));
-    e = exm_exp_sum_f32(-v, v_low, -1.0f);
+    float a = exm_abs_f32(x), z = a * a, d, t;
+    exm_scaled_f32 e = exm_gelu_tanh_exp_f32(a, z);
     d = 1.0f / (1.0f + exm_scale_product_f32(1.0f, 1.0f + e.p, e.shifted));
     t = exm_times_mantissa_f32(d * (1.0f - a * EXM_FMA_F32(z, 3.0f * EXM_GELUT3_F32, EXM_GELUT1_F32) * d), e);
-    return exm_reflect_f32(g, x, EXM_GELUTGMAX_F32, t, e.shifted);
+    t = exm_reflect_f32(g, x, EXM_GELUTGMAX_F32, t, e.shifted);
+    return exm_gelu_tanh_is_far_f32(x) ? t : exm_gelu_tanh_near_backward_f32(g, x);
 }
 
 EXM_INLINE float exm_gelu_tanh_grad_f32(float x) { return exm_gelu_tanh_backward_f32(1.0f, x); }
@@ -1085,12 +1179,22 @@ EXM_INLINE double exm_gelu_f64(double x)
 
 /* gelu'(x) = P(X < x) + x*density(x): G = exp(-x^2/2)*(R(|x|) - |x|/sqrt(2 pi)) for x <= 0, 1 - G above.
  * One exponential for both terms. */
+EXM_INLINE int exm_gelu_is_far_f64(double x) { return !(exm_abs_f64(x) <= EXM_GELUNEAR_F64); }
+
+EXM_INLINE double exm_gelu_near_backward_f64(double g, double x)
+{
+    double a = exm_abs_f64(x), e = exm_exp_near_f64(exm_exp_square_f64(x, 0.5));
+    double t = e * (exm_mills_f64(a) - a * EXM_INV_SQRT2PI_F64);
+    return g * (x > 0 ? 1.0 - t : t);
+}
+
 EXM_INLINE double exm_gelu_backward_f64(double g, double x)
 {
     double a = exm_abs_f64(x), t;
     exm_scaled_f64 e = exm_exp_square_f64(x, 0.5);
     t = exm_times_mantissa_f64(exm_mills_f64(a) - a * EXM_INV_SQRT2PI_F64, e);
-    return exm_reflect_f64(g, x, EXM_GELUGMAX_F64, t, e.shifted);
+    t = exm_reflect_f64(g, x, EXM_GELUGMAX_F64, t, e.shifted);
+    return exm_gelu_is_far_f64(x) ? t : exm_gelu_near_backward_f64(g, x);
 }
 
 EXM_INLINE double exm_gelu_grad_f64(double x)
@@ -1116,22 +1220,31 @@ EXM_INLINE double exm_gelu_tanh_f64(double x)
 /* Its derivative, s + x*s*(1 - s)*v', s = sigmoid(v): with e = exp(-|v|), d = 1/(1 + e)
  * G = e*d*(1 - |x|*v'*d) for x <= 0, 1 - G above. v is needed to a few digits more than the format has (its
  * absolute error is the relative one of e): a sum of two numbers. */
+EXM_INLINE exm_scaled_f64 exm_gelu_tanh_exp_f64(double a, double z)
+{
+    double z_low = exm_product_error_f64(a, a, z), c = z * EXM_GELUT3_F64, s = c + EXM_GELUT1_F64, v = a * s;
+    double c_low = exm_product_error_f64(z, EXM_GELUT3_F64, c) + EXM_FMA_F64(z, EXM_GELUT3LO_F64, z_low * EXM_GELUT3_F64);
+    c_low += exm_sum_error_f64(c, EXM_GELUT1_F64, s) + EXM_GELUT1LO_F64;
+    return exm_exp_sum_f64(-v, EXM_FMA_F64(a, c_low, exm_product_error_f64(a, s, v)), -1.0);
+}
+
+EXM_INLINE int exm_gelu_tanh_is_far_f64(double x) { return !(exm_abs_f64(x) <= EXM_GELUTNEAR_F64); }
+
+EXM_INLINE double exm_gelu_tanh_near_backward_f64(double g, double x)
+{
+    double a = exm_abs_f64(x), z = a * a, e = exm_exp_near_f64(exm_gelu_tanh_exp_f64(a, z)), d = 1.0 / (1.0 + e);
+    double t = e * d * (1.0 - a * EXM_FMA_F64(z, 3.0 * EXM_GELUT3_F64, EXM_GELUT1_F64) * d);
+    return g * (x > 0 ? 1.0 - t : t);
+}
+
 EXM_INLINE double exm_gelu_tanh_backward_f64(double g, double x)
 {
-    double a = exm_abs_f64(x), z, z_low, c, c_low, s, v, v_low, d, t;
-    exm_scaled_f64 e;
-    z = a * a;
-    z_low = exm_product_error_f64(a, a, z);
-    c = z * EXM_GELUT3_F64;
-    c_low = exm_product_error_f64(z, EXM_GELUT3_F64, c) + EXM_FMA_F64(z, EXM_GELUT3LO_F64, z_low * EXM_GELUT3_F64);
-    s = c + EXM_GELUT1_F64;
-    c_low += exm_sum_error_f64(c, EXM_GELUT1_F64, s) + EXM_GELUT1LO_F64;
-    v = a * s;
-    v_low = EXM_FMA_F64(a, c_low, exm_product_error_f64(a, s, v));
-    e = exm_exp_sum_f64(-v, v_low, -1.0);
+    double a = exm_abs_f64(x), z = a * a, d, t;
+    exm_scaled_f64 e = exm_gelu_tanh_exp_f64(a, z);
     d = 1.0 / (1.0 + exm_scale_product_f64(1.0, 1.0 + e.p, e.shifted));
     t = exm_times_mantissa_f64(d * (1.0 - a * EXM_FMA_F64(z, 3.0 * EXM_GELUT3_F64, EXM_GELUT1_F64) * d), e);
-    return exm_reflect_f64(g, x, EXM_GELUTGMAX_F64, t, e.shifted);
+    t = exm_reflect_f64(g, x, EXM_GELUTGMAX_F64, t, e.shifted);
+    return exm_gelu_tanh_is_far_f64(x) ? t : exm_gelu_tanh_near_backward_f64(g, x);
 }
 
 EXM_INLINE double exm_gelu_tanh_grad_f64(double x) { return exm_gelu_tanh_backward_f64(1.0, x); }
@@ -1156,16 +1269,22 @@ EXM_INLINE float exm_log_tail_f32(float f)
     return f * f * EXM_FMA_F32(f, p, -0.5f);
 }
 
-EXM_INLINE exm_log_parts_f32 exm_log_split_f32(float x)
+EXM_INLINE exm_log_parts_f32 exm_log_split_f32(float x, float bias)
 {
     exm_log_parts_f32 l;
-    float normal = x < EXM_MINNORMAL_F32 ? x * EXM_SUBSCALE_F32 : x;
-    float bias = x < EXM_MINNORMAL_F32 ? EXM_KBIASSUB_F32 : EXM_KBIAS_F32;
-    uint32_t u = exm_bits_f32(normal) + (EXM_ONEBITS_F32 - EXM_SQRTHALFBITS_F32);
+    uint32_t u = exm_bits_f32(x) + (EXM_ONEBITS_F32 - EXM_SQRTHALFBITS_F32);
     l.k = exm_from_bits_f32((u >> EXM_MBITS_F32) | EXM_KMAGICBITS_F32) - bias;
     l.f = exm_from_bits_f32((u & EXM_MMASK_F32) + EXM_SQRTHALFBITS_F32) - 1.0f;
     l.tail = exm_log_tail_f32(l.f);
     return l;
+}
+
+EXM_INLINE exm_log_parts_f32 exm_log_split_usual_f32(float x) { return exm_log_split_f32(x, EXM_KBIAS_F32); }
+
+EXM_INLINE exm_log_parts_f32 exm_log_split_any_f32(float x)
+{
+    float normal = x < EXM_MINNORMAL_F32 ? x * EXM_SUBSCALE_F32 : x;
+    return exm_log_split_f32(normal, x < EXM_MINNORMAL_F32 ? EXM_KBIASSUB_F32 : EXM_KBIAS_F32);
 }
 
 /* y for finite x > 0, else the logarithm's special values. */
@@ -1176,88 +1295,93 @@ EXM_INLINE float exm_log_special_f32(float x, float y)
     return x > 0 ? y : (x == 0 ? -inf : nan);
 }
 
+/* Whether x is not normal, positive and finite: where it is, exm_log_usual and its relatives give the same as
+ * exm_log, in two thirds of the time. */
+EXM_INLINE int exm_log_is_rare_f32(float x)
+{
+    return exm_bits_f32(x) - 0x00800000u >= 0x7f000000u;
+}
+
 /* log(x). 0.85 ULP. */
-EXM_INLINE float exm_log_f32(float x)
+EXM_INLINE float exm_log_sum_f32(exm_log_parts_f32 l)
 {
-    exm_log_parts_f32 l = exm_log_split_f32(x);
-    return exm_log_special_f32(x, EXM_FMA_F32(l.k, EXM_LN2HI_F32, l.f + EXM_FMA_F32(l.k, EXM_LN2LO_F32, l.tail)));
+    return EXM_FMA_F32(l.k, EXM_LN2HI_F32, l.f + EXM_FMA_F32(l.k, EXM_LN2LO_F32, l.tail));
 }
 
-/* log2 and log10: k*log(2) + log(1 + f) in that base, f times the base's factor split so that the leading
- * product is exact. Exact at the powers of 2 and of 10. 1.10 ULP. (log2), 0.85 ULP. (log10) */
-EXM_INLINE float exm_log2_f32(float x)
+EXM_INLINE float exm_log_usual_f32(float x) { return exm_log_sum_f32(exm_log_split_usual_f32(x)); }
+
+EXM_INLINE float exm_log_f32(float x) { return exm_log_special_f32(x, exm_log_sum_f32(exm_log_split_any_f32(x))); }
+
+/* log2 and log10: k*log(2) + log(1 + f) in that base, whose factor is a sum of two numbers. Exact at the powers of 2
+ * and of 10. 1.10 ULP. (log2), 0.85 ULP. (log10) */
+EXM_INLINE float exm_log2_sum_f32(exm_log_parts_f32 l)
 {
-    exm_log_parts_f32 l = exm_log_split_f32(x);
-    float fh = exm_from_bits_f32(exm_bits_f32(l.f) & EXM_HIGHMASK_F32), fl = l.f - fh;
-    float low = EXM_FMA_F32(l.f, EXM_LOG2E_LO_F32, fl * EXM_LOG2E_HI_F32);
-    low = EXM_FMA_F32(l.tail, EXM_LOG2E_F32, low);
-    return exm_log_special_f32(x, l.k + EXM_FMA_F32(fh, EXM_LOG2E_HI_F32, low));
+    float low = EXM_FMA_F32(l.f, EXM_LOG2E_LO_F32, l.tail * EXM_LOG2E_F32);
+    return l.k + EXM_FMA_F32(l.f, EXM_LOG2E_F32, low);
 }
 
-EXM_INLINE float exm_log10_f32(float x)
+EXM_INLINE float exm_log2_usual_f32(float x) { return exm_log2_sum_f32(exm_log_split_usual_f32(x)); }
+
+EXM_INLINE float exm_log2_f32(float x) { return exm_log_special_f32(x, exm_log2_sum_f32(exm_log_split_any_f32(x))); }
+
+EXM_INLINE float exm_log10_sum_f32(exm_log_parts_f32 l)
 {
-    exm_log_parts_f32 l = exm_log_split_f32(x);
-    float fh = exm_from_bits_f32(exm_bits_f32(l.f) & EXM_HIGHMASK_F32), fl = l.f - fh;
-    float low = EXM_FMA_F32(l.k, EXM_LOG10_2LO_F32, EXM_FMA_F32(l.f, EXM_LOG10E_LO_F32, fl * EXM_LOG10E_HI_F32));
-    low = EXM_FMA_F32(l.tail, EXM_LOG10E_F32, low);
-    return exm_log_special_f32(x, EXM_FMA_F32(l.k, EXM_LOG10_2HI_F32, EXM_FMA_F32(fh, EXM_LOG10E_HI_F32, low)));
+    float low = EXM_FMA_F32(l.k, EXM_LOG10_2LO_F32, EXM_FMA_F32(l.f, EXM_LOG10E_LO_F32, l.tail * EXM_LOG10E_F32));
+    return EXM_FMA_F32(l.k, EXM_LOG10_2HI_F32, EXM_FMA_F32(l.f, EXM_LOG10E_F32, low));
 }
 
-/* log1p(x): u = 1 + x split as in log, its rounding error put back into f. 0.93 ULP. */
-EXM_INLINE float exm_log1p_f32(float x)
+EXM_INLINE float exm_log10_usual_f32(float x) { return exm_log10_sum_f32(exm_log_split_usual_f32(x)); }
+
+EXM_INLINE float exm_log10_f32(float x) { return exm_log_special_f32(x, exm_log10_sum_f32(exm_log_split_any_f32(x))); }
+
+/* log1p(x): k of 1 + x, and f = (1 + x)/2^k - 1 from x itself. 0.93 ULP. exm_log1p_usual is for finite x > -1. */
+EXM_INLINE float exm_log1p_usual_f32(float x)
 {
-    float sum = 1.0f + x, low = exm_sum_error_f32(1.0f, x, sum);
-    uint32_t u = exm_bits_f32(sum) + (EXM_ONEBITS_F32 - EXM_SQRTHALFBITS_F32);
-    uint32_t kb = u >> EXM_MBITS_F32;
+    uint32_t kb = (exm_bits_f32(1.0f + x) + (EXM_ONEBITS_F32 - EXM_SQRTHALFBITS_F32)) >> EXM_MBITS_F32;
     float k = exm_from_bits_f32(kb | EXM_KMAGICBITS_F32) - EXM_KBIAS_F32;
-    float f0 = exm_from_bits_f32((u & EXM_MMASK_F32) + EXM_SQRTHALFBITS_F32) - 1.0f;
-    float f, y;
-    /* 2^(1-k)/2 instead of 2^-k, which is subnormal for the largest x */
-    low = 0.5f * low * exm_from_bits_f32((EXM_KINVERT_F32 - kb) << EXM_MBITS_F32);
-    f = f0 + low;
-    low -= f - f0;
-    y = EXM_FMA_F32(k, EXM_LN2HI_F32, f + (EXM_FMA_F32(k, EXM_LN2LO_F32, low) + exm_log_tail_f32(f)));
-    y = exm_log_special_f32(sum, y);
+    /* 2^(2-k)/4 instead of 2^-k, which is subnormal for the largest x */
+    float scale = exm_from_bits_f32((EXM_KINVERT_F32 - kb) << EXM_MBITS_F32);
+    float f = EXM_FMA_F32(0.25f * x, scale, EXM_FMA_F32(0.25f, scale, -1.0f)), y;
+    y = EXM_FMA_F32(k, EXM_LN2HI_F32, f + EXM_FMA_F32(k, EXM_LN2LO_F32, exm_log_tail_f32(f)));
     return exm_abs_f32(x) < EXM_EXPM1TINY_F32 ? x : y;
 }
+
+EXM_INLINE float exm_log1p_f32(float x) { return exm_log_special_f32(1.0f + x, exm_log1p_usual_f32(x)); }
+
+EXM_INLINE int exm_log1p_is_rare_f32(float x) { return exm_log_is_rare_f32(1.0f + x); }
 
 EXM_INLINE float exm_log1p_grad_f32(float x) { return 1.0f / (1.0f + x); }
 
 /* x = 2^k*(1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for normal x > 0; k as a floating number. */
 typedef struct {
-    double k, f, tail; /* tail = log(1 + f) - f = f^2*(-1/2 + f*p(f)), p of degree 18 (fit 2^-57) */
+    double k, f, tail; /* tail = log(1 + f) - f = s*(f^2/2 + z*p(z)) - f^2/2, s = f/(2 + f), z = s^2 (fit 2^-59) */
 } exm_log_parts_f64;
 
 EXM_INLINE double exm_log_tail_f64(double f)
 {
-    double p;
-    {
-        double f2 = f * f, f4 = f2 * f2, p0, p1, p2, p3;
-        p0 = EXM_H5_F64(f4, -0.24999999999987976, -0.12499999691520958, -0.08332913663726317, -0.06196713029528143,
-            -0.05983548817376093);
-        p1 = EXM_H5_F64(f4, 0.2000000000006682, 0.1111111115124852, 0.07691531606350774, 0.05668381591400733,
-            0.026171507780362393);
-        p2 = EXM_H4_F64(f4, -0.16666666669826305, -0.10000015200849725, -0.07149437575211547,
-            -0.056773729506799694);
-        p3 = EXM_H4_F64(f4, 0.1428571428004508, 0.09090923809386928, 0.06684579070726153, 0.06503365231059652);
-        p0 = EXM_FMA_F64(p1, f, p0);
-        p2 = EXM_FMA_F64(p3, f, p2);
-        p0 = EXM_FMA_F64(p2, f2, p0);
-        p = EXM_FMA_F64(p0, f, 0.3333333333333314);
-    }
-    return f * f * EXM_FMA_F64(f, p, -0.5);
+    double s = f / (2.0 + f), h = 0.5 * f * f, z = s * s, z2 = z * z, p0, p1;
+    p0 = EXM_H4_F64(z2, 0.6666666666666734, 0.28571428741982624, 0.18183562564111255, 0.14795560401516641);
+    p1 = EXM_H3_F64(z2, 0.39999999999416785, 0.22222198610342458, 0.15314092235749605);
+    p0 = EXM_FMA_F64(p1, z, p0);
+    return EXM_FMA_F64(s, EXM_FMA_F64(z, p0, h), -h);
 }
 
-EXM_INLINE exm_log_parts_f64 exm_log_split_f64(double x)
+EXM_INLINE exm_log_parts_f64 exm_log_split_f64(double x, double bias)
 {
     exm_log_parts_f64 l;
-    double normal = x < EXM_MINNORMAL_F64 ? x * EXM_SUBSCALE_F64 : x;
-    double bias = x < EXM_MINNORMAL_F64 ? EXM_KBIASSUB_F64 : EXM_KBIAS_F64;
-    uint64_t u = exm_bits_f64(normal) + (EXM_ONEBITS_F64 - EXM_SQRTHALFBITS_F64);
+    uint64_t u = exm_bits_f64(x) + (EXM_ONEBITS_F64 - EXM_SQRTHALFBITS_F64);
     l.k = exm_from_bits_f64((u >> EXM_MBITS_F64) | EXM_KMAGICBITS_F64) - bias;
     l.f = exm_from_bits_f64((u & EXM_MMASK_F64) + EXM_SQRTHALFBITS_F64) - 1.0;
     l.tail = exm_log_tail_f64(l.f);
     return l;
+}
+
+EXM_INLINE exm_log_parts_f64 exm_log_split_usual_f64(double x) { return exm_log_split_f64(x, EXM_KBIAS_F64); }
+
+EXM_INLINE exm_log_parts_f64 exm_log_split_any_f64(double x)
+{
+    double normal = x < EXM_MINNORMAL_F64 ? x * EXM_SUBSCALE_F64 : x;
+    return exm_log_split_f64(normal, x < EXM_MINNORMAL_F64 ? EXM_KBIASSUB_F64 : EXM_KBIAS_F64);
 }
 
 /* y for finite x > 0, else the logarithm's special values. */
@@ -1268,50 +1392,60 @@ EXM_INLINE double exm_log_special_f64(double x, double y)
     return x > 0 ? y : (x == 0 ? -inf : nan);
 }
 
+/* Whether x is not normal, positive and finite: where it is, exm_log_usual and its relatives give the same as
+ * exm_log, in two thirds of the time. */
+EXM_INLINE int exm_log_is_rare_f64(double x)
+{
+    return exm_bits_f64(x) - 0x0010000000000000u >= 0x7fe0000000000000u;
+}
+
 /* log(x). 0.85 ULP. */
-EXM_INLINE double exm_log_f64(double x)
+EXM_INLINE double exm_log_sum_f64(exm_log_parts_f64 l)
 {
-    exm_log_parts_f64 l = exm_log_split_f64(x);
-    return exm_log_special_f64(x, EXM_FMA_F64(l.k, EXM_LN2HI_F64, l.f + EXM_FMA_F64(l.k, EXM_LN2LO_F64, l.tail)));
+    return EXM_FMA_F64(l.k, EXM_LN2HI_F64, l.f + EXM_FMA_F64(l.k, EXM_LN2LO_F64, l.tail));
 }
 
-/* log2 and log10: k*log(2) + log(1 + f) in that base, f times the base's factor split so that the leading
- * product is exact. Exact at the powers of 2 and of 10. 1.19 ULP. (log2), 0.83 ULP. (log10) */
-EXM_INLINE double exm_log2_f64(double x)
+EXM_INLINE double exm_log_usual_f64(double x) { return exm_log_sum_f64(exm_log_split_usual_f64(x)); }
+
+EXM_INLINE double exm_log_f64(double x) { return exm_log_special_f64(x, exm_log_sum_f64(exm_log_split_any_f64(x))); }
+
+/* log2 and log10: k*log(2) + log(1 + f) in that base, whose factor is a sum of two numbers. Exact at the powers of 2
+ * and of 10. 1.19 ULP. (log2), 0.83 ULP. (log10) */
+EXM_INLINE double exm_log2_sum_f64(exm_log_parts_f64 l)
 {
-    exm_log_parts_f64 l = exm_log_split_f64(x);
-    double fh = exm_from_bits_f64(exm_bits_f64(l.f) & EXM_HIGHMASK_F64), fl = l.f - fh;
-    double low = EXM_FMA_F64(l.f, EXM_LOG2E_LO_F64, fl * EXM_LOG2E_HI_F64);
-    low = EXM_FMA_F64(l.tail, EXM_LOG2E_F64, low);
-    return exm_log_special_f64(x, l.k + EXM_FMA_F64(fh, EXM_LOG2E_HI_F64, low));
+    double low = EXM_FMA_F64(l.f, EXM_LOG2E_LO_F64, l.tail * EXM_LOG2E_F64);
+    return l.k + EXM_FMA_F64(l.f, EXM_LOG2E_F64, low);
 }
 
-EXM_INLINE double exm_log10_f64(double x)
+EXM_INLINE double exm_log2_usual_f64(double x) { return exm_log2_sum_f64(exm_log_split_usual_f64(x)); }
+
+EXM_INLINE double exm_log2_f64(double x) { return exm_log_special_f64(x, exm_log2_sum_f64(exm_log_split_any_f64(x))); }
+
+EXM_INLINE double exm_log10_sum_f64(exm_log_parts_f64 l)
 {
-    exm_log_parts_f64 l = exm_log_split_f64(x);
-    double fh = exm_from_bits_f64(exm_bits_f64(l.f) & EXM_HIGHMASK_F64), fl = l.f - fh;
-    double low = EXM_FMA_F64(l.k, EXM_LOG10_2LO_F64, EXM_FMA_F64(l.f, EXM_LOG10E_LO_F64, fl * EXM_LOG10E_HI_F64));
-    low = EXM_FMA_F64(l.tail, EXM_LOG10E_F64, low);
-    return exm_log_special_f64(x, EXM_FMA_F64(l.k, EXM_LOG10_2HI_F64, EXM_FMA_F64(fh, EXM_LOG10E_HI_F64, low)));
+    double low = EXM_FMA_F64(l.k, EXM_LOG10_2LO_F64, EXM_FMA_F64(l.f, EXM_LOG10E_LO_F64, l.tail * EXM_LOG10E_F64));
+    return EXM_FMA_F64(l.k, EXM_LOG10_2HI_F64, EXM_FMA_F64(l.f, EXM_LOG10E_F64, low));
 }
 
-/* log1p(x): u = 1 + x split as in log, its rounding error put back into f. 0.93 ULP. */
-EXM_INLINE double exm_log1p_f64(double x)
+EXM_INLINE double exm_log10_usual_f64(double x) { return exm_log10_sum_f64(exm_log_split_usual_f64(x)); }
+
+EXM_INLINE double exm_log10_f64(double x) { return exm_log_special_f64(x, exm_log10_sum_f64(exm_log_split_any_f64(x))); }
+
+/* log1p(x): k of 1 + x, and f = (1 + x)/2^k - 1 from x itself. 0.93 ULP. exm_log1p_usual is for finite x > -1. */
+EXM_INLINE double exm_log1p_usual_f64(double x)
 {
-    double sum = 1.0 + x, low = exm_sum_error_f64(1.0, x, sum);
-    uint64_t u = exm_bits_f64(sum) + (EXM_ONEBITS_F64 - EXM_SQRTHALFBITS_F64);
-    uint64_t kb = u >> EXM_MBITS_F64;
+    uint64_t kb = (exm_bits_f64(1.0 + x) + (EXM_ONEBITS_F64 - EXM_SQRTHALFBITS_F64)) >> EXM_MBITS_F64;
     double k = exm_from_bits_f64(kb | EXM_KMAGICBITS_F64) - EXM_KBIAS_F64;
-    double f0 = exm_from_bits_f64((u & EXM_MMASK_F64) + EXM_SQRTHALFBITS_F64) - 1.0;
-    double f, y;
-    /* 2^(1-k)/2 instead of 2^-k, which is subnormal for the largest x */
-    low = 0.5 * low * exm_from_bits_f64((EXM_KINVERT_F64 - kb) << EXM_MBITS_F64);
-    f = f0 + low;
-    low -= f - f0;
-    y = EXM_FMA_F64(k, EXM_LN2HI_F64, f + (EXM_FMA_F64(k, EXM_LN2LO_F64, low) + exm_log_tail_f64(f)));
-    y = exm_log_special_f64(sum, y);
+    /* 2^(2-k)/4 instead of 2^-k, which is subnormal for the largest x */
+    double scale = exm_from_bits_f64((EXM_KINVERT_F64 - kb) << EXM_MBITS_F64);
+    double f = EXM_FMA_F64(0.25 * x, scale, EXM_FMA_F64(0.25, scale, -1.0)), y;
+    y = EXM_FMA_F64(k, EXM_LN2HI_F64, f + EXM_FMA_F64(k, EXM_LN2LO_F64, exm_log_tail_f64(f)));
     return exm_abs_f64(x) < EXM_EXPM1TINY_F64 ? x : y;
 }
+
+EXM_INLINE double exm_log1p_f64(double x) { return exm_log_special_f64(1.0 + x, exm_log1p_usual_f64(x)); }
+
+EXM_INLINE int exm_log1p_is_rare_f64(double x) { return exm_log_is_rare_f64(1.0 + x); }
 
 EXM_INLINE double exm_log1p_grad_f64(double x) { return 1.0 / (1.0 + x); }
 
@@ -1696,6 +1830,10 @@ EXM_OVERLOAD1(log)
 EXM_OVERLOAD1(log1p)
 EXM_OVERLOAD1(log2)
 EXM_OVERLOAD1(log10)
+EXM_OVERLOAD1(log_usual)
+EXM_OVERLOAD1(log1p_usual)
+EXM_OVERLOAD1(log2_usual)
+EXM_OVERLOAD1(log10_usual)
 EXM_OVERLOAD1(sin)
 EXM_OVERLOAD1(cos)
 EXM_OVERLOAD1(tanh)
@@ -1723,6 +1861,12 @@ EXM_OVERLOAD2(swish_backward)
 EXM_OVERLOAD2(mish_backward)
 EXM_OVERLOAD2(gelu_backward)
 EXM_OVERLOAD2(gelu_tanh_backward)
+EXM_OVERLOAD2(expm1_near_backward)
+EXM_OVERLOAD2(softplus_near_backward)
+EXM_OVERLOAD2(swish_near_backward)
+EXM_OVERLOAD2(mish_near_backward)
+EXM_OVERLOAD2(gelu_near_backward)
+EXM_OVERLOAD2(gelu_tanh_near_backward)
 EXM_OVERLOAD2(power)
 EXM_OVERLOAD2(elu)
 EXM_OVERLOAD2(elu_grad)
@@ -1735,6 +1879,16 @@ EXM_INLINE double exm_power_special(double x, double y, double magnitude)
 {
     return exm_power_special_f64(x, y, magnitude);
 }
+EXM_INLINE int exm_log_is_rare(float x) { return exm_log_is_rare_f32(x); }
+EXM_INLINE int exm_log_is_rare(double x) { return exm_log_is_rare_f64(x); }
+EXM_INLINE int exm_log1p_is_rare(float x) { return exm_log1p_is_rare_f32(x); }
+EXM_INLINE int exm_log1p_is_rare(double x) { return exm_log1p_is_rare_f64(x); }
+EXM_INLINE int exm_exp_is_far(float x) { return exm_exp_is_far_f32(x); }
+EXM_INLINE int exm_exp_is_far(double x) { return exm_exp_is_far_f64(x); }
+EXM_INLINE int exm_gelu_is_far(float x) { return exm_gelu_is_far_f32(x); }
+EXM_INLINE int exm_gelu_is_far(double x) { return exm_gelu_is_far_f64(x); }
+EXM_INLINE int exm_gelu_tanh_is_far(float x) { return exm_gelu_tanh_is_far_f32(x); }
+EXM_INLINE int exm_gelu_tanh_is_far(double x) { return exm_gelu_tanh_is_far_f64(x); }
 EXM_INLINE int exm_sin_is_rare(float x) { return exm_sin_is_rare_f32(x); }
 EXM_INLINE int exm_sin_is_rare(double x) { return exm_sin_is_rare_f64(x); }
 EXM_INLINE int exm_cos_is_rare(float x) { return exm_cos_is_rare_f32(x); }
@@ -1749,6 +1903,15 @@ EXM_INLINE double exm_elu_backward(double g, double x, double alpha) { return ex
 #define exm_log1p(x) EXM_PICK(x, log1p)(x)
 #define exm_log2(x) EXM_PICK(x, log2)(x)
 #define exm_log10(x) EXM_PICK(x, log10)(x)
+#define exm_log_usual(x) EXM_PICK(x, log_usual)(x)
+#define exm_log1p_usual(x) EXM_PICK(x, log1p_usual)(x)
+#define exm_log2_usual(x) EXM_PICK(x, log2_usual)(x)
+#define exm_log10_usual(x) EXM_PICK(x, log10_usual)(x)
+#define exm_log_is_rare(x) EXM_PICK(x, log_is_rare)(x)
+#define exm_log1p_is_rare(x) EXM_PICK(x, log1p_is_rare)(x)
+#define exm_exp_is_far(x) EXM_PICK(x, exp_is_far)(x)
+#define exm_gelu_is_far(x) EXM_PICK(x, gelu_is_far)(x)
+#define exm_gelu_tanh_is_far(x) EXM_PICK(x, gelu_tanh_is_far)(x)
 #define exm_sin(x) EXM_PICK(x, sin)(x)
 #define exm_cos(x) EXM_PICK(x, cos)(x)
 #define exm_tanh(x) EXM_PICK(x, tanh)(x)
@@ -1778,6 +1941,12 @@ EXM_INLINE double exm_elu_backward(double g, double x, double alpha) { return ex
 #define exm_mish_backward(g, x) EXM_PICK((g) * (x), mish_backward)(g, x)
 #define exm_gelu_backward(g, x) EXM_PICK((g) * (x), gelu_backward)(g, x)
 #define exm_gelu_tanh_backward(g, x) EXM_PICK((g) * (x), gelu_tanh_backward)(g, x)
+#define exm_expm1_near_backward(g, x) EXM_PICK((g) * (x), expm1_near_backward)(g, x)
+#define exm_softplus_near_backward(g, x) EXM_PICK((g) * (x), softplus_near_backward)(g, x)
+#define exm_swish_near_backward(g, x) EXM_PICK((g) * (x), swish_near_backward)(g, x)
+#define exm_mish_near_backward(g, x) EXM_PICK((g) * (x), mish_near_backward)(g, x)
+#define exm_gelu_near_backward(g, x) EXM_PICK((g) * (x), gelu_near_backward)(g, x)
+#define exm_gelu_tanh_near_backward(g, x) EXM_PICK((g) * (x), gelu_tanh_near_backward)(g, x)
 #define exm_power(x, y) EXM_PICK((x) * (y), power)(x, y)
 #define exm_power_is_rare(x, y) EXM_PICK((x) * (y), power_is_rare)(x, y)
 #define exm_power_is_unusual(x, y) EXM_PICK((x) * (y), power_is_unusual)(x, y)
