@@ -254,6 +254,9 @@ def flatten_backward(grad_output: ArrayLike, input_shape: Shape | ArrayLike) -> 
     ExTensor([[1.],
               [2.]], dtype=float32)
     """
+    view = quick_shape_gradient(grad_output, input_shape, FLATTENED)
+    if view is not None:
+        return view
     return _flat_backward("flatten_backward", grad_output, input_shape)
 
 
@@ -282,15 +285,15 @@ def ravel_backward(grad_output: ArrayLike, input_shape: Shape | ArrayLike) -> Ex
     >>> ex.ravel_backward(ex.tensor([1.0, 2.0]), (1, 2))
     ExTensor([[1., 2.]], dtype=float32)
     """
+    view = quick_shape_gradient(grad_output, input_shape, FLATTENED)
+    if view is not None:
+        return view
     return _flat_backward("ravel_backward", grad_output, input_shape)
 
 
 def _flat_backward(
     function: str, grad_output: ArrayLike, input_shape: Shape | ArrayLike
 ) -> ExTensor:
-    view = quick_shape_gradient(grad_output, input_shape, FLATTENED)
-    if view is not None:
-        return view
     array = _upstream(function, grad_output)
     target = shape_target(function, "input_shape", input_shape)
     size = math.prod(target.shape)
@@ -362,6 +365,9 @@ def unsqueeze(x: ArrayLike, axis: int | Sequence[int]) -> ExTensor:
     >>> ex.unsqueeze(ex.zeros((2, 3)), axis=-1).shape
     (2, 3, 1)
     """
+    view = quick_unsqueeze(x, axis)
+    if view is not None:
+        return view
     return _unsqueeze("unsqueeze", x, axis)
 
 
@@ -374,13 +380,13 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> ExTensor:
     >>> ex.expand_dims(ex.zeros((2, 3)), axis=(0, 2)).shape
     (1, 2, 1, 3)
     """
+    view = quick_unsqueeze(x, axis)
+    if view is not None:
+        return view
     return _unsqueeze("expand_dims", x, axis)
 
 
 def _unsqueeze(function: str, x: ArrayLike, axis: object) -> ExTensor:
-    view = quick_unsqueeze(x, axis)
-    if view is not None:
-        return view
     array = as_array(x, function, "x")
     count = len(_ints(function, "axis", axis))
     return from_array(np.expand_dims(array, _axes(function, axis, array.ndim + count)))
@@ -395,6 +401,9 @@ def unsqueeze_backward(grad_output: ArrayLike, input_shape: Shape | ArrayLike) -
     >>> ex.unsqueeze_backward(ex.tensor([[1.0], [2.0]]), (2,))
     ExTensor([1., 2.], dtype=float32)
     """
+    view = quick_shape_gradient(grad_output, input_shape, UNSQUEEZED)
+    if view is not None:
+        return view
     return _unsqueeze_backward("unsqueeze_backward", grad_output, input_shape)
 
 
@@ -407,15 +416,15 @@ def expand_dims_backward(grad_output: ArrayLike, input_shape: Shape | ArrayLike)
     >>> ex.expand_dims_backward(ex.tensor([[1.0, 2.0]]), (2,))
     ExTensor([1., 2.], dtype=float32)
     """
+    view = quick_shape_gradient(grad_output, input_shape, UNSQUEEZED)
+    if view is not None:
+        return view
     return _unsqueeze_backward("expand_dims_backward", grad_output, input_shape)
 
 
 def _unsqueeze_backward(
     function: str, grad_output: ArrayLike, input_shape: Shape | ArrayLike
 ) -> ExTensor:
-    view = quick_shape_gradient(grad_output, input_shape, UNSQUEEZED)
-    if view is not None:
-        return view
     array = _upstream(function, grad_output)
     target = shape_target(function, "input_shape", input_shape)
     if not _drops_ones(array.shape, target.shape):

@@ -48,43 +48,56 @@
         for (i = 0; i < N; i++) memcpy(y + i * y_step, &r[i], sizeof(row));                  \
     }
 
-/* Any number of rows and columns: full tiles, and single words along the two edges. */
-#define EX_TRANSPOSE(name, word, N, TILE)                                                    \
+/* Any number of rows and columns, word by word. */
+#define EX_WORDS(name, word)                                                                 \
     static void name(const char *x, ptrdiff_t x_step, char *y, ptrdiff_t y_step,             \
                      ptrdiff_t rows, ptrdiff_t cols) {                                       \
-        ptrdiff_t full_rows = rows - rows % N, full_cols = cols - cols % N, r, c;            \
+        const ptrdiff_t size = sizeof(word);                                                 \
+        ptrdiff_t r, c;                                                                      \
+        for (c = 0; c < cols; c++)                                                           \
+            for (r = 0; r < rows; r++)                                                       \
+                memcpy(y + c * y_step + r * size, x + r * x_step + c * size, size);          \
+    }
+
+/* The same in full tiles, and what is left along the two edges by another function. */
+#define EX_TILES(name, word, N, TILE, EDGE)                                                  \
+    static void name(const char *x, ptrdiff_t x_step, char *y, ptrdiff_t y_step,             \
+                     ptrdiff_t rows, ptrdiff_t cols) {                                       \
+        const ptrdiff_t size = sizeof(word), full_rows = rows - rows % N;                    \
+        const ptrdiff_t full_cols = cols - cols % N;                                         \
+        ptrdiff_t r, c;                                                                      \
         for (c = 0; c < full_cols; c += N)                                                   \
             for (r = 0; r < full_rows; r += N)                                               \
-                TILE(x + r * x_step + c * (ptrdiff_t)sizeof(word), x_step,                   \
-                     y + c * y_step + r * (ptrdiff_t)sizeof(word), y_step);                  \
-        for (c = 0; c < cols; c++)                                                           \
-            for (r = c < full_cols ? full_rows : 0; r < rows; r++)                           \
-                memcpy(y + c * y_step + r * sizeof(word), x + r * x_step + c * sizeof(word), \
-                       sizeof(word));                                                        \
+                TILE(x + r * x_step + c * size, x_step, y + c * y_step + r * size, y_step);  \
+        EDGE(x + full_cols * size, x_step, y + full_cols * y_step, y_step,                   \
+             full_rows, cols - full_cols);                                                   \
+        EDGE(x + full_rows * x_step, x_step, y + full_rows * size, y_step,                   \
+             rows - full_rows, cols);                                                        \
     }
-#define EX_ONE(x, x_step, y, y_step) memcpy(y, x, 1)
-#define EX_TWO(x, x_step, y, y_step) memcpy(y, x, 2)
-#define EX_FOUR(x, x_step, y, y_step) memcpy(y, x, 4)
-#define EX_EIGHT(x, x_step, y, y_step) memcpy(y, x, 8)
 
-EX_TRANSPOSE(ex_transpose_1, uint8_t, 1, EX_ONE)
+EX_WORDS(ex_transpose_1, uint8_t)
 #if !defined(EX_SHUFFLES)
-EX_TRANSPOSE(ex_transpose_2, uint16_t, 1, EX_TWO)
-EX_TRANSPOSE(ex_transpose_4, uint32_t, 1, EX_FOUR)
-EX_TRANSPOSE(ex_transpose_8, uint64_t, 1, EX_EIGHT)
+EX_WORDS(ex_transpose_2, uint16_t)
+EX_WORDS(ex_transpose_4, uint32_t)
+EX_WORDS(ex_transpose_8, uint64_t)
 #else
+EX_WORDS(ex_words_2, uint16_t)
+EX_WORDS(ex_words_4, uint32_t)
+EX_WORDS(ex_words_8, uint64_t)
 EX_TILE(ex_tile_2, uint16_t, 8)
-EX_TRANSPOSE(ex_transpose_2, uint16_t, 8, ex_tile_2)
-#if defined(__AVX512F__)
-EX_TILE(ex_tile_4, uint32_t, 16)
-EX_TILE(ex_tile_8, uint64_t, 8)
-EX_TRANSPOSE(ex_transpose_4, uint32_t, 16, ex_tile_4)
-EX_TRANSPOSE(ex_transpose_8, uint64_t, 8, ex_tile_8)
-#else
 EX_TILE(ex_tile_4, uint32_t, 4)
 EX_TILE(ex_tile_8, uint64_t, 2)
-EX_TRANSPOSE(ex_transpose_4, uint32_t, 4, ex_tile_4)
-EX_TRANSPOSE(ex_transpose_8, uint64_t, 2, ex_tile_8)
+EX_TILES(ex_transpose_2, uint16_t, 8, ex_tile_2, ex_words_2)
+#if defined(__AVX512F__)
+EX_TILE(ex_large_tile_4, uint32_t, 16)
+EX_TILE(ex_large_tile_8, uint64_t, 8)
+EX_TILES(ex_small_tiles_4, uint32_t, 4, ex_tile_4, ex_words_4)
+EX_TILES(ex_small_tiles_8, uint64_t, 2, ex_tile_8, ex_words_8)
+EX_TILES(ex_transpose_4, uint32_t, 16, ex_large_tile_4, ex_small_tiles_4)
+EX_TILES(ex_transpose_8, uint64_t, 8, ex_large_tile_8, ex_small_tiles_8)
+#else
+EX_TILES(ex_transpose_4, uint32_t, 4, ex_tile_4, ex_words_4)
+EX_TILES(ex_transpose_8, uint64_t, 2, ex_tile_8, ex_words_8)
 #endif
 #endif
 
