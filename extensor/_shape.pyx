@@ -48,9 +48,9 @@ cdef extern from *:
 cdef enum:
     SMALL = 1 << 12     # elements of a copy that is over before the GIL could be released
     TILED = 1 << 16     # elements from which on the drivers' tiles and threads beat NumPy's copy
-# Nanoseconds a byte read or written, for the decision to use threads: they pay from 1 MB on (what
-# stays within one core's L2 takes 3 µs, no longer than waking a second one).
-cdef double MOVE_NS = 0.015
+# Nanoseconds a byte read or written on one core, for the decision to use threads: 0.004 for copies
+# that stay in L2 to 0.008 for transposes, casts and joins (measured on an AVX-512 core, 1e5 elements).
+cdef double MOVE_NS = 0.006
 
 
 def output_tensor(str function, object out, tuple shape, object dtype) -> ExTensor:
@@ -607,8 +607,9 @@ cdef int scatter_rows(
 ) except -1:
     """The same for n rows of a width, onto ``count`` places."""
     cdef int typenum = cnp.PyArray_TYPE(rows), team = 1, status
-    # Moving an element costs 0.06 ns; rows beyond the places are added up, at 0.3 ns or more.
-    cdef int threads = team_for((0.06 * (n + count) + 0.3 * max(n - count, 0)) * width)
+    # A row that is alone on its place is moved; those beyond the places are added up, 0.3 ns an element.
+    cdef double cost = MOVE_NS * cnp.PyArray_ITEMSIZE(rows) * (n + count) + 0.3 * max(n - count, 0)
+    cdef int threads = team_for(cost * width)
     cdef const void* x = cnp.PyArray_DATA(rows)
     cdef void* y = cnp.PyArray_DATA(place)
     cdef Scatter run = scatter_sum_f64 if typenum == cnp.NPY_DOUBLE else (
