@@ -441,15 +441,7 @@ cdef const floating* mapped(
     """The tile whose elements are to be added up."""
     cdef const void* x[MAX_INPUTS]
     cdef const Call* call = &job.calls[0]
-    cdef Py_ssize_t r
     cdef int i
-    if call.block != NULL and cols >= LONG_ROW and cols < job.shape[job.ndim - 1]:
-        for r in range(rows):       # a row of a wide operand is taken where it lies
-            for i in range(job.inputs):
-                x[i] = NULL
-            fetch_arguments(job, call, span, x, row + r, col, 1, cols)
-            call_block(call, x, span.y[0].values + r * cols * sizeof(floating), cols, job.params)
-        return <const floating*> span.y[0].values
     for i in range(job.inputs):
         x[i] = NULL
     fetch_arguments(job, call, span, x, row, col, rows, cols)
@@ -550,13 +542,11 @@ cdef void join_rows(
     cdef Py_ssize_t width = cols * plan.fold, n = rows * cols, i, start = 0, r
     cdef floating zero = 0
     cdef const floating* tile
-    cdef const Operand* x = &job.x[0]
     for i in range(width):
         sums[i] = neutral(job.how, zero)
-    if (job.calls[0].block == NULL and plan.fold == 1 and not x.half
-            and x.strides[job.ndim - 1] == sizeof(floating)):
+    if plan.fold == 1:      # rows are long: each is taken where it lies
         for r in range(rows):
-            tile = <const floating*> (x.data + row_offset(job, x, row + r)) + col
+            tile = mapped[floating](job, span, row + r, col, 1, cols, NULL)
             for i in range(cols):
                 sums[i] = join(sums[i], tile[i], job.how)
         return
