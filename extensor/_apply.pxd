@@ -43,6 +43,7 @@ cdef object shape_of(cnp.ndarray array)
 cdef cnp.ndarray bare(object x)
 cdef bint simple(cnp.ndarray a) noexcept
 cdef cnp.ndarray converted(cnp.ndarray array, int typenum)
+cdef int convert_into(cnp.ndarray target, cnp.ndarray source) except -1
 cdef cnp.ndarray upstream(str function, object grad_output, int beside=*)
 cdef cnp.ndarray checked_out(str function, object out, int ndim, Py_ssize_t* shape, int typenum)
 cdef object as_result(object out, cnp.ndarray array)

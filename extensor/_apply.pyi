@@ -42,7 +42,9 @@ class Target:
 IDENTITY: Gradient
 
 def call1(op: Op, x: object, out: object = None, params: tuple[float, ...] = ()) -> ExTensor: ...
-def call2(op: Op, x: object, z: object, out: object = None) -> ExTensor: ...
+def call2(
+    op: Op, x: object, z: object, out: object = None, params: tuple[float, ...] = ()
+) -> ExTensor: ...
 def calln(
     op: Op, inputs: tuple[object, ...], out: object = None, params: tuple[float, ...] = ()
 ) -> ExTensor: ...
@@ -52,7 +54,7 @@ def backward(
     grad_output: object,
     saved: tuple[object, ...],
     names: tuple[str, ...],
-    targets: tuple[Target, ...] | None = None,
+    targets: tuple[object, ...] | None = None,
     needs: object = None,
     out: object = None,
     params: tuple[float, ...] = (),

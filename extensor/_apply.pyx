@@ -33,9 +33,9 @@ cdef extern from "threads.h" nogil:
     int ex_widest_team
 
 # Starting a team of two costs about 1 µs when the cores are free and the team is awake, 5 µs and
-# more when not; work of less than 15 µs on one core is not worth it (measured on two AVX-512
+# more when not; work of less than 5 µs on one core is not worth it (measured on two AVX-512
 # cores, add and exp of 1e3 … 1e6 elements).
-cdef double PARALLEL_NS = 15000.0
+cdef double PARALLEL_NS = 5000.0
 # Releasing the GIL costs some 30 ns; below this the call is over before another thread gets going.
 cdef double NOGIL_NS = 2000.0
 cdef enum:
@@ -222,6 +222,21 @@ cdef cnp.ndarray converted(cnp.ndarray array, int typenum):
         return place
     with np.errstate(all="ignore"):
         return array.astype(cnp.PyArray_DescrFromType(typenum))
+
+
+cdef int convert_into(cnp.ndarray target, cnp.ndarray source) except -1:
+    """Copy into an array of the same shape apart from the source's, whatever the dtypes.
+
+    NumPy's conversion to float16 raises a flag for each result that underflows, at some 50 ns; ours
+    has no such cost.
+    """
+    cdef int to = cnp.PyArray_TYPE(target), own = cnp.PyArray_TYPE(source)
+    if (to == cnp.NPY_FLOAT16 and own == cnp.NPY_FLOAT) or (to == cnp.NPY_FLOAT and own == cnp.NPY_FLOAT16):
+        if cnp.PyArray_ISBEHAVED(target) and cnp.PyArray_ISBEHAVED_RO(source):
+            return map_into("conversion", IDENTITY, [source], target, ())
+    with np.errstate(all="ignore"):
+        np.copyto(target, source, casting="unsafe")
+    return 0
 
 
 cdef str operands_text(str function, tuple names, list shapes):
@@ -714,8 +729,8 @@ cdef cnp.ndarray quick_scalar(Op op, object z, int typenum, Py_ssize_t n):
     return b
 
 
-cpdef object call2(Op op, object x, object z, object out=None):
-    """An element-wise function of two operands."""
+cpdef object call2(Op op, object x, object z, object out=None, tuple params=()):
+    """An element-wise function of two operands, with parameters."""
     cdef cnp.ndarray a = bare(x), b = bare(z), y
     cdef Py_ssize_t n
     cdef int typenum
@@ -723,6 +738,8 @@ cpdef object call2(Op op, object x, object z, object out=None):
     cdef void* first
     cdef void* second
     cdef void* to
+    cdef double values[8]
+    cdef int i
     cdef bint swap = op.args[0] != 0, plain
     if a is None and b is not None:     # a number on the left
         a, b = b, a
@@ -749,14 +766,16 @@ cpdef object call2(Op op, object x, object z, object out=None):
                     to = cnp.PyArray_DATA(y)
                     if swap:
                         first, second = second, first
+                    for i in range(len(params)):
+                        values[i] = params[i]
                     if op.cost * n > NOGIL_NS:
                         with nogil:
-                            block(first, second, to, n, NULL)
+                            block(first, second, to, n, values)
                     else:
-                        block(first, second, to, n, NULL)
+                        block(first, second, to, n, values)
                     note_team(1)
                     return as_result(out, y)
-    return forward(op, (z, x) if turned else (x, z), out, ())
+    return forward(op, (z, x) if turned else (x, z), out, params)
 
 
 cpdef object calln(Op op, tuple inputs, object out=None, tuple params=()):
@@ -854,7 +873,8 @@ cpdef object backward(
     """The gradients of an element-wise function, summed back to the shapes of broadcast operands.
 
     ``gradients`` has one Gradient per input, each a block on (grad_output, *saved). ``targets``
-    says for each what shape and dtype its result has; by default those of the saved operands.
+    says for each what shape and dtype its result has, as a shape, a tensor or a Target; by default
+    those of the saved operands.
     """
     cdef int kinds[MAX_INPUTS]
     cdef Py_ssize_t shape[MAX_AXES]
@@ -862,8 +882,14 @@ cpdef object backward(
     cdef bint masked = (<Gradient> gradients[0]).mask
     if out is None and needs is None:
         quick = quick_backward(gradients, grad_output, saved, targets, params)
+        if quick is None:
+            quick = direct_backward(function, gradients, grad_output, saved, targets, params)
         if quick is not None:
             return quick
+    if targets is not None:
+        targets = tuple([
+            x if type(x) is Target else target_of(function, names[len(saved) + i], x, True)
+            for i, x in enumerate(targets)])
     cdef cnp.ndarray g = upstream(function, grad_output, widest(saved, targets))
     cdef list items = [g], shapes = [], places = [None] * count, results = [None] * count
     cdef Target target
@@ -913,8 +939,7 @@ cpdef object backward(
             continue
         array, place = places[k]
         if place is not array:
-            with np.errstate(all="ignore"):
-                np.copyto(array, place, casting="unsafe")
+            convert_into(array, place)
         results[k] = as_result(outs[k], array)
     return results[0] if count == 1 else tuple(results)
 
@@ -933,18 +958,53 @@ cdef int widest(tuple saved, tuple targets):
     return cnp.NPY_FLOAT
 
 
+cdef bint target_sizes(object x, int typenum, Py_ssize_t* sizes, int* ndim):
+    """The sizes of a target given as a tuple of ints, or as a tensor of no other float dtype.
+
+    False for anything else, which ``target_of`` takes or refuses.
+    """
+    cdef cnp.ndarray array = bare(x)
+    cdef int i
+    if array is not None:
+        if cnp.PyArray_TYPE(array) != typenum and is_float(cnp.PyArray_TYPE(array)):
+            return False
+        ndim[0] = cnp.PyArray_NDIM(array)
+        if ndim[0] > MAX_AXES:
+            return False
+        memcpy(sizes, cnp.PyArray_DIMS(array), ndim[0] * sizeof(Py_ssize_t))
+        return True
+    if type(x) is Target:
+        if (<Target> x).typenum != typenum and (<Target> x).typenum >= 0:
+            return False
+        x = (<Target> x).shape
+    if type(x) is not tuple or len(<tuple> x) > MAX_AXES:
+        return False
+    ndim[0] = len(<tuple> x)
+    for i in range(ndim[0]):
+        size = (<tuple> x)[i]
+        if type(size) is not int:
+            return False
+        try:
+            sizes[i] = size
+        except OverflowError:
+            return False
+        if sizes[i] < 0:
+            return False
+    return True
+
+
 cdef object quick_backward(
     tuple gradients, object grad_output, tuple saved, tuple targets, tuple params,
 ):
     """Small contiguous operands of one shape and dtype straight to the blocks; None if not so."""
     cdef cnp.ndarray g = bare(grad_output), x, y
     cdef const void* data[MAX_INPUTS]
+    cdef Py_ssize_t sizes[MAX_AXES]
     cdef double values[8]
     cdef Py_ssize_t n
-    cdef int i, typenum, count = len(gradients)
+    cdef int i, k, ndim, typenum, count = len(gradients)
     cdef double cost = 0
     cdef Gradient gradient
-    cdef Target target
     cdef Call call
     cdef void* to
     if g is None or not simple(g):
@@ -953,6 +1013,10 @@ cdef object quick_backward(
     n = cnp.PyArray_SIZE(g)
     if typenum != cnp.NPY_FLOAT and typenum != cnp.NPY_DOUBLE:
         return None
+    for k in range(count):
+        cost += (<Gradient> gradients[k]).cost
+    if cost * n > PARALLEL_NS:
+        return None
     data[0] = cnp.PyArray_DATA(g)
     for i in range(len(saved)):
         x = bare(saved[i])
@@ -960,22 +1024,17 @@ cdef object quick_backward(
             return None
         data[i + 1] = cnp.PyArray_DATA(x)
     if targets is not None:
-        for target in targets:
-            if target.typenum != typenum and target.typenum >= 0:
+        for k in range(len(targets)):
+            if not target_sizes(targets[k], typenum, sizes, &ndim) or ndim != cnp.PyArray_NDIM(g):
                 return None
-            if len(target.shape) != cnp.PyArray_NDIM(g):
-                return None
-            for i in range(cnp.PyArray_NDIM(g)):
-                if <Py_ssize_t> target.shape[i] != cnp.PyArray_DIM(g, i):
+            for i in range(ndim):
+                if sizes[i] != cnp.PyArray_DIM(g, i):
                     return None
-    for gradient in gradients:
-        cost += gradient.cost
-    if cost * n > PARALLEL_NS:
-        return None
     for i in range(len(params)):
         values[i] = params[i]
-    results = []
-    for gradient in gradients:
+    results = None
+    for k in range(count):
+        gradient = gradients[k]
         call.block = gradient.f64 if typenum == cnp.NPY_DOUBLE else gradient.f32
         call.arity = gradient.arity
         memcpy(call.args, gradient.args, sizeof(gradient.args))
@@ -986,8 +1045,78 @@ cdef object quick_backward(
                 call_block(&call, data, to, n, values)
         else:
             call_block(&call, data, to, n, values)
-        results.append(wrap(y))
-    return results[0] if count == 1 else tuple(results)
+        if count == 1:
+            return wrap(y)
+        if count == 2 and k == 1:
+            return (results, wrap(y))
+        if k == 0:
+            results = wrap(y) if count == 2 else [wrap(y)]
+        else:
+            results.append(wrap(y))
+    return tuple(results)
+
+
+cdef bint fits(cnp.ndarray g, int ndim, const Py_ssize_t* sizes, bint* filled) noexcept:
+    """Whether a shape broadcasts to that of g; marks the axes that it fills."""
+    cdef int axis, offset = cnp.PyArray_NDIM(g) - ndim
+    if offset < 0:
+        return False
+    for axis in range(ndim):
+        if sizes[axis] == cnp.PyArray_DIM(g, offset + axis):
+            filled[offset + axis] = True
+        elif sizes[axis] != 1:
+            return False
+    return True
+
+
+cdef object direct_backward(
+    str function, tuple gradients, object grad_output, tuple saved, tuple targets, tuple params,
+):
+    """Operands of one float dtype that broadcast, in any layout; None where there is more to see to."""
+    cdef cnp.ndarray g = bare(grad_output), x, y
+    cdef Py_ssize_t sizes[MAX_AXES]
+    cdef bint filled[MAX_AXES]
+    cdef int kinds[MAX_INPUTS]
+    cdef int i, k, nd, ndim, typenum, count = len(gradients)
+    cdef bint masked = (<Gradient> gradients[0]).mask
+    cdef list items = [g], places = []
+    if g is None or not cnp.PyArray_ISBEHAVED_RO(g) or cnp.PyArray_NDIM(g) > MAX_AXES:
+        return None
+    typenum = cnp.PyArray_TYPE(g)
+    if typenum != cnp.NPY_FLOAT and typenum != cnp.NPY_DOUBLE:
+        return None
+    ndim = cnp.PyArray_NDIM(g)
+    for i in range(ndim):
+        filled[i] = False
+    kinds[0] = ARRAY
+    for i in range(len(saved)):
+        x = bare(saved[i])
+        if x is None or not cnp.PyArray_ISBEHAVED_RO(x):
+            return None
+        if cnp.PyArray_TYPE(x) != typenum and not (masked and cnp.PyArray_TYPE(x) == cnp.NPY_BOOL):
+            return None
+        if not fits(g, cnp.PyArray_NDIM(x), <const Py_ssize_t*> cnp.PyArray_DIMS(x), filled):
+            return None
+        kinds[i + 1] = ARRAY
+        items.append(x)
+    if targets is None:
+        targets = saved
+    for k in range(count):
+        target = targets[k] if len(targets) else g
+        if not target_sizes(target, typenum, sizes, &nd) or not fits(g, nd, sizes, filled):
+            return None
+        y = new_array(nd, sizes, typenum)
+        places.append((y, y))
+    if len(saved) or len(targets):
+        for i in range(ndim):
+            if not filled[i]:
+                return None
+    run_gradients(
+        function, gradients, items, kinds, params, typenum, ndim,
+        <Py_ssize_t*> cnp.PyArray_DIMS(g), places, False)
+    if count == 1:
+        return wrap((<tuple> places[0])[0])
+    return tuple([wrap((<tuple> place)[0]) for place in places])
 
 
 cdef int float_kind(str function, list items, int* kinds) except -1:

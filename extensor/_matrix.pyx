@@ -317,10 +317,47 @@ cdef inline int final_dtype(cnp.ndarray x, cnp.ndarray g) noexcept:
     return cnp.PyArray_TYPE(x) if is_float(cnp.PyArray_TYPE(x)) else cnp.PyArray_TYPE(g)
 
 
+cdef bint alike(cnp.ndarray g, cnp.ndarray a, cnp.ndarray b):
+    """Whether three operands lie as C arrays of one dtype, float32 or float64, and a and b are vectors."""
+    cdef int typenum
+    if g is None or a is None or b is None:
+        return False
+    typenum = cnp.PyArray_TYPE(g)
+    return (
+        (typenum == cnp.NPY_FLOAT or typenum == cnp.NPY_DOUBLE)
+        and cnp.PyArray_TYPE(a) == typenum and cnp.PyArray_TYPE(b) == typenum
+        and cnp.PyArray_NDIM(a) == 1 and cnp.PyArray_NDIM(b) == 1
+        and simple(g) and simple(a) and simple(b))
+
+
+cdef object vector_gradients(str function, cnp.ndarray g, cnp.ndarray a, cnp.ndarray b):
+    """g·b and gᵀ·a in the shapes of a and b: the gradients of dot (g a scalar) and of outer."""
+    cdef cnp.ndarray ga = new_array(1, <Py_ssize_t*> cnp.PyArray_DIMS(a), cnp.PyArray_TYPE(g))
+    cdef cnp.ndarray gb = new_array(1, <Py_ssize_t*> cnp.PyArray_DIMS(b), cnp.PyArray_TYPE(g))
+    cdef View vg, vector, result
+    if cnp.PyArray_NDIM(g) == 0:
+        map_into(function, _multiply, [g, b], ga, ())
+        map_into(function, _multiply, [g, a], gb, ())
+        return wrap(ga), wrap(gb)
+    look(g, &vg, False)
+    look(b, &vector, True)
+    look(ga, &result, True)
+    product(function, &vg, &vector, &result, NULL, cnp.PyArray_TYPE(g))
+    look(g, &vg, False)
+    turn(&vg)
+    look(a, &vector, True)
+    look(gb, &result, True)
+    product(function, &vg, &vector, &result, NULL, cnp.PyArray_TYPE(g))
+    return wrap(ga), wrap(gb)
+
+
 cpdef object matmul_backward(
     str function, object grad_output, object x, object z, object needs=None, object out=None, int only=0,
 ):
     """The gradients g·bᵀ and aᵀ·g, summed over the batch axes that an operand lacks."""
+    if only and needs is None and out is None and alike(bare(grad_output), bare(x), bare(z)):
+        if bare(grad_output).ndim == 0 and cnp.PyArray_SIZE(bare(x)) == cnp.PyArray_SIZE(bare(z)):
+            return vector_gradients(function, bare(grad_output), bare(x), bare(z))
     cdef cnp.ndarray a = operand(function, x, "a"), b = operand(function, z, "b"), g
     cdef Py_ssize_t shape[MAX_AXES]
     cdef int typenum, ndim
@@ -433,7 +470,11 @@ cpdef object outer(str function, object x, object z, object out=None):
 cpdef object outer_backward(
     str function, object grad_output, object x, object z, object needs=None, object out=None,
 ):
-    cdef cnp.ndarray a = operand(function, x, "a"), b = operand(function, z, "b")
+    cdef cnp.ndarray a = operand(function, x, "a"), b = operand(function, z, "b"), g = bare(grad_output)
+    if needs is None and out is None and alike(g, a, b) and cnp.PyArray_NDIM(g) == 2:
+        if (cnp.PyArray_SIZE(g) and cnp.PyArray_DIM(g, 0) == cnp.PyArray_DIM(a, 0)
+                and cnp.PyArray_DIM(g, 1) == cnp.PyArray_DIM(b, 0)):
+            return vector_gradients(function, g, a, b)
     if cnp.PyArray_NDIM(a) != 1 or cnp.PyArray_NDIM(b) != 1:
         raise ValueError(
             f"{function}: a and b must have one axis each, got shapes {shape_of(a)} and {shape_of(b)}")

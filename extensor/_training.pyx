@@ -14,19 +14,18 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
 from extensor._apply cimport (
-    Gradient, Op, as_result, checked_out, converted, float_for, is_float, note_team, pointer,
+    Gradient, Op, as_result, checked_out, convert_into, converted, float_for, is_float, note_team, pointer,
     shape_of, team_for, upstream,
 )
 from extensor._kernels.training cimport (
     RULE_VALUES, STORED_F16, STORED_F32, STORED_F64, CrossEntropy, CrossEntropyDriver, LossDriver,
     LossJob, NormDriver, Update, UpdateDriver,
 )
-from extensor._kernels.types cimport Block2
 from extensor._memory cimport new_array
 from extensor._tensor cimport ExTensor, aligned_copy, plain_array
 
 from extensor import _cpu
-from extensor._apply import backward, calln
+from extensor._apply import backward, call2
 
 cnp.import_array()
 
@@ -41,7 +40,6 @@ cdef NormDriver run_norm = <NormDriver> pointer(_optimizers["norm"])
 
 cdef double NOGIL_NS = 2000.0
 cdef enum:
-    SMALL = 4096            # elements that go straight to the block, without a driver
     FEW = 32                # tensors whose list needs no memory of its own
 
 
@@ -69,14 +67,8 @@ cdef cnp.ndarray contiguous(cnp.ndarray array, int typenum):
         return aligned_copy(array)
     copy = new_array(
         cnp.PyArray_NDIM(array), <Py_ssize_t*> cnp.PyArray_DIMS(array), typenum)
-    copy_over(copy, array)
+    convert_into(copy, array)
     return copy
-
-
-cdef object copy_over(cnp.ndarray to, cnp.ndarray source):
-    """Copy with conversion: float64 or float32 to float16 may overflow to inf, quietly."""
-    with np.errstate(all="ignore"):
-        np.copyto(to, source, casting="unsafe")
 
 
 cdef inline int work_type(int typenum) noexcept:
@@ -114,7 +106,7 @@ cdef object scalar_result(str function, object out, double value, int typenum):
     elif typenum == cnp.NPY_DOUBLE and cnp.PyArray_ISALIGNED(array):
         (<double*> cnp.PyArray_DATA(array))[0] = value
     else:
-        copy_over(array, np.asarray(value))
+        convert_into(array, np.asarray(value))
     return as_result(out, array)
 
 
@@ -218,20 +210,11 @@ cpdef object loss(
     cdef int given, i
     cdef int typenum = loss_operands(rule.name, rule, predictions, targets, arrays, &given)
     cdef int wide = typenum == cnp.NPY_DOUBLE
-    cdef cnp.ndarray x = arrays[0], t, target
+    cdef cnp.ndarray x = arrays[0], t
     for i in range(len(params)):
         values[i] = params[i]
     if how == NONE and rule.check[0] == NULL:
-        t = arrays[1]
-        if (out is None and typenum != cnp.NPY_FLOAT16 and cnp.PyArray_SIZE(x) <= SMALL
-                and is_plain(x) and is_plain(t)):
-            target = new_array(cnp.PyArray_NDIM(x), <Py_ssize_t*> cnp.PyArray_DIMS(x), typenum)
-            (<Block2> rule.forward[wide])(
-                cnp.PyArray_DATA(x), cnp.PyArray_DATA(t), cnp.PyArray_DATA(target),
-                cnp.PyArray_SIZE(x), values)
-            note_team(1)
-            return as_result(None, target)
-        return calln(rule.op, (x, t), out, params)
+        return call2(rule.op, x, arrays[1], out, params)
     x = contiguous(x, typenum)
     t = contiguous(arrays[1], typenum)
     job.block = rule.forward[wide]
@@ -248,7 +231,7 @@ cpdef object loss(
     if job.refused:
         refuse_outside(rule.name, rule, x)
     if how == NONE:
-        return calln(rule.op, (x, t), out, params)
+        return call2(rule.op, x, t, out, params)
     if how == MEAN:
         job.total = job.total / <double> job.n if job.n else NAN
     return scalar_result(rule.name, out, job.total, typenum)
@@ -298,7 +281,7 @@ cpdef object loss_backward(
     if job.n:
         execute_loss(&job, typenum, rule.cost, function)
     if place is not target:
-        copy_over(target, place)
+        convert_into(target, place)
     return as_result(out, target)
 
 
@@ -498,7 +481,7 @@ cpdef object cross_entropy(
         place.fill(0)
     if job.y != NULL:
         if place is not target:
-            copy_over(target, place)
+            convert_into(target, place)
         return as_result(out, target)
     value = job.total
     if how == MEAN:
@@ -530,7 +513,7 @@ def descend(object params, object grad, double lr, object out=None) -> ExTensor:
         raise ValueError(
             f"sgd_step: params has shape {shape_of(p)} and grad has shape {shape_of(g)}; they must "
             "be equal")
-    return calln(_DESCEND, (p, converted(g, cnp.PyArray_TYPE(p))), out, (lr,))
+    return call2(_DESCEND, p, converted(g, cnp.PyArray_TYPE(p)), out, (lr,))
 
 
 # ---------------------------------------------------------------- optimizers

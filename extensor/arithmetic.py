@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from extensor import _cpu
-from extensor._apply import IDENTITY, Gradient, Op, backward, call1, call2, calln, shape_target
+from extensor._apply import IDENTITY, Gradient, Op, backward, call1, call2, calln
 from extensor._typing import ArrayLike, Out, Outs, Shape
 from extensor.tensor import ExTensor, as_array
 
@@ -67,7 +67,7 @@ _WHERE = Op("where", _blocks["where"], "cond a b", numpy=_where_integers, mask_f
 
 # Gradient blocks on (grad_output, a, b), or (grad_output, cond).
 _NEGATED = Gradient(_blocks["negative"], (0,))
-_ZERO = Gradient(_blocks["zero"], (0,))
+_ZERO = Gradient(_blocks["zero"], ())  # reads nothing
 _MULTIPLY_GRADS = (Gradient(_blocks["multiply"], (0, 2)), Gradient(_blocks["multiply"], (0, 1)))
 _DIVIDE_GRADS = (
     Gradient(_blocks["divide"], (0, 2), "divide"),
@@ -104,11 +104,7 @@ def _of_shapes(
     out: Outs,
 ) -> tuple[ExTensor | None, ...]:
     """Gradients that depend on grad_output and the two shapes alone."""
-    targets = (
-        shape_target(function, "a_shape", a_shape),
-        shape_target(function, "b_shape", b_shape),
-    )
-    names = ("a_shape", "b_shape")
+    targets, names = (a_shape, b_shape), ("a_shape", "b_shape")
     return backward(function, gradients, grad_output, (), names, targets, needs, out)
 
 
@@ -539,11 +535,7 @@ def where_backward(
     (ExTensor([1., 0.], dtype=float32), ExTensor(2., dtype=float32))
     """
     function = "where_backward"
-    targets = (
-        shape_target(function, "a_shape", a_shape),
-        shape_target(function, "b_shape", b_shape),
-    )
     mask = np.asarray(cond) if isinstance(cond, bool) else as_array(cond, function, "cond")
     saved = (mask.astype(bool, copy=False),)
-    names = ("cond", "a_shape", "b_shape")
+    targets, names = (a_shape, b_shape), ("cond", "a_shape", "b_shape")
     return backward(function, _WHERE_GRADS, grad_output, saved, names, targets, needs, out)

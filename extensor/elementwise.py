@@ -119,7 +119,7 @@ _CLIP_HIGH = Op("clip", _arithmetic["minimum"], "x max", numpy=np.minimum)
 _CLIP_BOTH = Op("clip", _blocks["clip_between"], "x min max", numpy=_clip_integers)
 
 # Gradient blocks on (grad_output, x) or (grad_output, output).
-_ZERO = (Gradient(_arithmetic["zero"], (0,)),)
+_ZERO = (Gradient(_arithmetic["zero"], ()),)  # reads nothing
 _ABS_GRAD = (Gradient(_blocks["absolute_grad"], (0, 1)),)
 _SQUARE_GRAD = (Gradient(_blocks["square_grad"], (0, 1)),)
 _SQRT_GRAD = (Gradient(_blocks["sqrt_grad"], (0, 1), "divide"),)

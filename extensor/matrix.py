@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from extensor import _matrix
+from extensor._shape import quick_transpose
 from extensor._typing import ArrayLike, Out, Outs
 from extensor.tensor import ExTensor
 
@@ -173,7 +174,8 @@ def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> ExTensor:
     >>> ex.transpose(ex.zeros((2, 3, 4)), (1, 2, 0)).shape
     (3, 4, 2)
     """
-    return _matrix.transpose("transpose", x, axes)
+    view = quick_transpose(x, axes, False)
+    return _matrix.transpose("transpose", x, axes) if view is None else view
 
 
 def transpose_backward(grad_output: ArrayLike, axes: Sequence[int] | None = None) -> ExTensor:
@@ -185,4 +187,7 @@ def transpose_backward(grad_output: ArrayLike, axes: Sequence[int] | None = None
     >>> ex.transpose_backward(ex.zeros((3, 4, 2)), (1, 2, 0)).shape
     (2, 3, 4)
     """
+    view = quick_transpose(grad_output, axes, True)
+    if view is not None:
+        return view
     return _matrix.transpose_backward("transpose_backward", grad_output, axes)

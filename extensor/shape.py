@@ -20,12 +20,33 @@ from typing import Any
 import numpy as np
 from numpy.exceptions import AxisError
 
-from extensor import _cpu
-from extensor._apply import IDENTITY, Op, Target, backward, call1, shape_target
-from extensor._shape import output_tensor, quick_join, scatter_sum
+from extensor._apply import IDENTITY, Target, backward, shape_target
+from extensor._shape import (
+    FLATTENED,
+    RESHAPED,
+    SQUEEZED,
+    UNSQUEEZED,
+    copy,
+    output_tensor,
+    quick_broadcast,
+    quick_broadcast_gradient,
+    quick_cast,
+    quick_flat,
+    quick_join,
+    quick_parts,
+    quick_permute,
+    quick_reshape,
+    quick_rows_gradient,
+    quick_shape_gradient,
+    quick_slices,
+    quick_split,
+    quick_squeeze,
+    quick_unsqueeze,
+    scatter_sum,
+)
 from extensor._tensor import from_array
 from extensor._typing import ArrayLike, Axis, Out, Shape
-from extensor.tensor import ExTensor, aligned, as_array, asarray, check_dtype
+from extensor.tensor import ExTensor, as_array, asarray, check_dtype
 
 __all__ = [
     "broadcast_to",
@@ -55,8 +76,6 @@ __all__ = [
     "unsqueeze_backward",
 ]
 
-_COPY = Op("copy", _cpu.kernels("arithmetic")["copy"], "x")
-_THREADED_COPY = 1 << 16  # from this many elements on, float copies are worth several threads
 _FLOATS: dict[int, np.dtype] = {
     np.dtype(name).num: np.dtype(name) for name in ("float16", "float32", "float64")
 }
@@ -111,29 +130,11 @@ def _wrong_shape(function: str, given: tuple[int, ...], needed: object) -> Value
 # ---------------------------------------------------------------- memory
 
 
-def _copy(place: np.ndarray, source: np.ndarray) -> None:
-    """Copy into memory apart from the source's, converting where the dtypes differ."""
-    if (
-        source.dtype == place.dtype
-        and source.size >= _THREADED_COPY
-        and source.dtype.kind == "f"
-        and source.itemsize > 2
-        and place.flags.aligned
-    ):
-        call1(_COPY, source, place)
-        return
-    if np.can_cast(source.dtype, place.dtype):
-        np.copyto(place, source)
-        return
-    with np.errstate(all="ignore"):
-        np.copyto(place, source, casting="unsafe")
-
-
 def _store(function: str, out: Out, source: np.ndarray, dtype: np.dtype | None = None) -> ExTensor:
     """A tensor of the source's values in memory of its own, or ``out`` holding them."""
     result = output_tensor(function, out, source.shape, dtype or source.dtype)
     place = result.numpy()
-    _copy(place, source.copy() if out is not None and _shares(place, source) else source)
+    copy(place, source.copy() if out is not None and _shares(place, source) else source)
     return result
 
 
@@ -149,7 +150,7 @@ def _reshaped(array: np.ndarray, shape: tuple[int, ...]) -> ExTensor:
         return from_array(np.reshape(array, shape, copy=False))
     except ValueError:
         result = output_tensor("reshape", None, shape, array.dtype)
-        _copy(result.numpy().reshape(array.shape), array)
+        copy(result.numpy().reshape(array.shape), array)
         return result
 
 
@@ -180,12 +181,10 @@ def reshape(x: ArrayLike, shape: Shape | int) -> ExTensor:
     ExTensor([[0, 1, 2],
               [3, 4, 5]], dtype=int64)
     """
+    view = quick_reshape(x, shape)
+    if view is not None:
+        return view
     array = as_array(x, "reshape", "x")
-    if type(shape) is tuple and array.flags.c_contiguous:
-        try:
-            return from_array(array.reshape(shape))
-        except (TypeError, ValueError):
-            pass  # the way below has the better message
     return _reshaped(array, _full_shape(array, _ints("reshape", "shape", shape)))
 
 
@@ -214,6 +213,9 @@ def reshape_backward(grad_output: ArrayLike, input_shape: Shape | ArrayLike) -> 
     ExTensor([[1., 2.],
               [3., 4.]], dtype=float32)
     """
+    view = quick_shape_gradient(grad_output, input_shape, RESHAPED)
+    if view is not None:
+        return view
     array = _upstream("reshape_backward", grad_output)
     target = shape_target("reshape_backward", "input_shape", input_shape)
     size = math.prod(target.shape)
@@ -232,15 +234,13 @@ def flatten(x: ArrayLike, *, out: Out = None) -> ExTensor:
     >>> ex.flatten(ex.tensor([[1.0, 2.0], [3.0, 4.0]]))
     ExTensor([1., 2., 3., 4.], dtype=float32)
     """
-    array = as_array(x, "flatten", "x")
-    if out is None and array.size < _THREADED_COPY and array.flags.c_contiguous:
-        return aligned(array.reshape(-1))
-    result = output_tensor("flatten", out, (array.size,), array.dtype)
-    place = result.numpy()
     if out is None:
-        _copy(place.reshape(array.shape), array)
-    else:
-        _copy(place, array.flatten())
+        flat = quick_flat(x, True)
+        if flat is not None:
+            return flat
+    array = as_array(x, "flatten", "x")
+    result = output_tensor("flatten", out, (array.size,), array.dtype)
+    copy(result.numpy(), array.flatten())
     return result
 
 
@@ -254,6 +254,9 @@ def flatten_backward(grad_output: ArrayLike, input_shape: Shape | ArrayLike) -> 
     ExTensor([[1.],
               [2.]], dtype=float32)
     """
+    view = quick_shape_gradient(grad_output, input_shape, FLATTENED)
+    if view is not None:
+        return view
     return _flat_backward("flatten_backward", grad_output, input_shape)
 
 
@@ -266,6 +269,9 @@ def ravel(x: ArrayLike) -> ExTensor:
     >>> ex.ravel(ex.tensor([[1.0, 2.0], [3.0, 4.0]]))
     ExTensor([1., 2., 3., 4.], dtype=float32)
     """
+    view = quick_flat(x, False)
+    if view is not None:
+        return view
     array = as_array(x, "ravel", "x")
     return from_array(array.reshape(-1)) if array.flags.c_contiguous else flatten(array)
 
@@ -279,6 +285,9 @@ def ravel_backward(grad_output: ArrayLike, input_shape: Shape | ArrayLike) -> Ex
     >>> ex.ravel_backward(ex.tensor([1.0, 2.0]), (1, 2))
     ExTensor([[1., 2.]], dtype=float32)
     """
+    view = quick_shape_gradient(grad_output, input_shape, FLATTENED)
+    if view is not None:
+        return view
     return _flat_backward("ravel_backward", grad_output, input_shape)
 
 
@@ -302,6 +311,9 @@ def squeeze(x: ArrayLike, axis: Axis = None) -> ExTensor:
     >>> ex.squeeze(ex.zeros((1, 3, 1))).shape, ex.squeeze(ex.zeros((1, 3, 1)), axis=0).shape
     ((3,), (3, 1))
     """
+    view = quick_squeeze(x, axis)
+    if view is not None:
+        return view
     array = as_array(x, "squeeze", "x")
     if axis is None:
         return from_array(array.squeeze())
@@ -322,6 +334,9 @@ def squeeze_backward(grad_output: ArrayLike, input_shape: Shape | ArrayLike) -> 
     >>> ex.squeeze_backward(ex.tensor([1.0, 2.0]), (1, 2, 1)).shape
     (1, 2, 1)
     """
+    view = quick_shape_gradient(grad_output, input_shape, SQUEEZED)
+    if view is not None:
+        return view
     array = _upstream("squeeze_backward", grad_output)
     target = shape_target("squeeze_backward", "input_shape", input_shape)
     if not _drops_ones(target.shape, array.shape):
@@ -350,6 +365,9 @@ def unsqueeze(x: ArrayLike, axis: int | Sequence[int]) -> ExTensor:
     >>> ex.unsqueeze(ex.zeros((2, 3)), axis=-1).shape
     (2, 3, 1)
     """
+    view = quick_unsqueeze(x, axis)
+    if view is not None:
+        return view
     return _unsqueeze("unsqueeze", x, axis)
 
 
@@ -362,6 +380,9 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> ExTensor:
     >>> ex.expand_dims(ex.zeros((2, 3)), axis=(0, 2)).shape
     (1, 2, 1, 3)
     """
+    view = quick_unsqueeze(x, axis)
+    if view is not None:
+        return view
     return _unsqueeze("expand_dims", x, axis)
 
 
@@ -380,6 +401,9 @@ def unsqueeze_backward(grad_output: ArrayLike, input_shape: Shape | ArrayLike) -
     >>> ex.unsqueeze_backward(ex.tensor([[1.0], [2.0]]), (2,))
     ExTensor([1., 2.], dtype=float32)
     """
+    view = quick_shape_gradient(grad_output, input_shape, UNSQUEEZED)
+    if view is not None:
+        return view
     return _unsqueeze_backward("unsqueeze_backward", grad_output, input_shape)
 
 
@@ -392,6 +416,9 @@ def expand_dims_backward(grad_output: ArrayLike, input_shape: Shape | ArrayLike)
     >>> ex.expand_dims_backward(ex.tensor([[1.0, 2.0]]), (2,))
     ExTensor([1., 2.], dtype=float32)
     """
+    view = quick_shape_gradient(grad_output, input_shape, UNSQUEEZED)
+    if view is not None:
+        return view
     return _unsqueeze_backward("expand_dims_backward", grad_output, input_shape)
 
 
@@ -415,6 +442,9 @@ def permute(x: ArrayLike, axes: Sequence[int]) -> ExTensor:
     >>> ex.permute(ex.zeros((2, 3, 4)), (1, 2, 0)).shape
     (3, 4, 2)
     """
+    view = quick_permute(x, axes, False)
+    if view is not None:
+        return view
     array = as_array(x, "permute", "x")
     return from_array(array.transpose(_permutation("permute", "x", axes, array)))
 
@@ -428,6 +458,9 @@ def permute_backward(grad_output: ArrayLike, axes: Sequence[int]) -> ExTensor:
     >>> ex.permute_backward(ex.zeros((3, 4, 2)), (1, 2, 0)).shape
     (2, 3, 4)
     """
+    view = quick_permute(grad_output, axes, True)
+    if view is not None:
+        return view
     array = _upstream("permute_backward", grad_output)
     order = _permutation("permute_backward", "grad_output", axes, array)
     back = sorted(range(array.ndim), key=order.__getitem__)
@@ -515,7 +548,7 @@ def _join(
     end = 0
     for array in arrays:
         start, end = end, end + array.shape[along]
-        _copy(place[(slice(None),) * along + (slice(start, end),)], array)
+        copy(place[(slice(None),) * along + (slice(start, end),)], array)
     return result
 
 
@@ -573,6 +606,10 @@ def concatenate_backward(
     >>> ex.concatenate_backward(ex.tensor([1.0, 2.0, 3.0]), [(1,), (2,)])
     [ExTensor([1.], dtype=float32), ExTensor([2., 3.], dtype=float32)]
     """
+    if needs is None:
+        parts = quick_parts(grad_output, shapes, axis)
+        if parts is not None:
+            return parts
     function = "concatenate_backward"
     array = _upstream(function, grad_output)
     members = _members(function, shapes, "shapes")
@@ -638,6 +675,10 @@ def stack_backward(
     >>> ex.stack_backward(ex.tensor([[1.0, 3.0], [2.0, 4.0]]), axis=1)
     [ExTensor([1., 2.], dtype=float32), ExTensor([3., 4.], dtype=float32)]
     """
+    if needs is None:
+        slices = quick_slices(grad_output, axis)
+        if slices is not None:
+            return slices
     array = _upstream("stack_backward", grad_output)
     along = _axis("stack_backward", axis, array.ndim)
     count = array.shape[along]
@@ -667,6 +708,9 @@ def split(x: ArrayLike, sections_or_indices: int | Sequence[int], axis: int = 0)
     >>> ex.split(ex.arange(5), [2, 3])
     [ExTensor([0, 1], dtype=int64), ExTensor([2], dtype=int64), ExTensor([3, 4], dtype=int64)]
     """
+    parts = quick_split(x, sections_or_indices, axis)
+    if parts is not None:
+        return parts
     array = as_array(x, "split", "x")
     along = _axis("split", axis, array.ndim)
     size = array.shape[along]
@@ -709,6 +753,10 @@ def split_backward(
     >>> ex.split_backward([ex.tensor([1.0, 2.0]), ex.tensor([3.0])])
     ExTensor([1., 2., 3.], dtype=float32)
     """
+    if out is None:
+        quick = quick_join(grad_outputs, axis, False, True)
+        if quick is not None:
+            return quick
     function, name = "split_backward", "grad_outputs"
     members = _members(function, grad_outputs, name)
     arrays, dtype = _promoted(function, members, name)
@@ -730,6 +778,9 @@ def broadcast_to(x: ArrayLike, shape: Shape | int) -> ExTensor:
     ExTensor([[1., 1., 1.],
               [2., 2., 2.]], dtype=float32)
     """
+    view = quick_broadcast(x, shape)
+    if view is not None:
+        return view
     array = as_array(x, "broadcast_to", "x")
     full = _ints("broadcast_to", "shape", shape)
     if any(size < 0 for size in full):
@@ -760,6 +811,10 @@ def broadcast_to_backward(
     ExTensor([[3.],
               [7.]], dtype=float32)
     """
+    if out is None:
+        quick = quick_broadcast_gradient(grad_output, input_shape)
+        if quick is not None:
+            return quick
     function = "broadcast_to_backward"
     array = _upstream(function, grad_output)
     target = shape_target(function, "input_shape", input_shape)
@@ -783,6 +838,10 @@ def cast(x: ArrayLike, dtype: object, *, out: Out = None) -> ExTensor:
     >>> ex.cast(ex.tensor([1.7, -1.7]), ex.int32)
     ExTensor([ 1, -1], dtype=int32)
     """
+    if out is None:
+        quick = quick_cast(x, dtype, False)
+        if quick is not None:
+            return quick
     wanted = check_dtype(dtype, "cast")
     array = as_array(x, "cast", "x")
     if isinstance(x, list | tuple | bool | int | float) and not isinstance(x, np.generic):
@@ -799,6 +858,10 @@ def cast_backward(grad_output: ArrayLike, dtype: object, *, out: Out = None) -> 
     >>> ex.cast_backward(ex.tensor([0.5, 1.5]), ex.float64)
     ExTensor([0.5, 1.5], dtype=float64)
     """
+    if out is None:
+        quick = quick_cast(grad_output, dtype, True)
+        if quick is not None:
+            return quick
     array = _upstream("cast_backward", grad_output)
     wanted = check_dtype(dtype, "cast_backward")
     return _store("cast_backward", out, array, wanted if wanted.kind == "f" else array.dtype)
@@ -831,6 +894,10 @@ def getitem_backward(
     >>> ex.getitem_backward(ex.tensor([1.0, 2.0, 4.0]), [0, 2, 2], (4,))
     ExTensor([1., 0., 6., 0.], dtype=float32)
     """
+    if out is None:
+        quick = quick_rows_gradient(grad_output, index, input_shape)
+        if quick is not None:
+            return quick
     function = "getitem_backward"
     array = _upstream(function, grad_output)
     target = shape_target(function, "input_shape", input_shape)

@@ -2277,7 +2277,6 @@ MATRIX = (
             Edge(([1.0, 1.0], [inf, -inf]), nan),
             Edge(([100, 100], [100, 100]), 32, dtypes=("int8",)),
         ),
-        without={"threads": "one sum in one order is not shared out; test_matrix.py has its bits"},
     ),
     Op(
         "outer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,66 @@ def test_large_copies_use_the_threads_and_keep_the_bits() -> None:
             assert_same_bits(ex.reshape(x.T, -1), x.T.reshape(-1))
             assert_same_bits(ex.concatenate([x, x[:, ::-1]], 1), np.concatenate([x, x[:, ::-1]], 1))
             assert_same_bits(ex.stack([x, x], -1), np.stack([x, x], -1))
+            assert threads_used() == n
+            assert_same_bits(ex.cast(x, "float64"), x.astype("float64"))
+            assert threads_used() == n
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_copies_of_permuted_tensors(dtype: str) -> None:
+    shapes = (
+        (3, 5),
+        (16, 16),
+        (33, 47),
+        (130, 257),
+        (4, 31, 18),
+        (2, 3, 40, 5),
+        (1100, 3),
+        (640, 513),
+    )
+    for shape in shapes:
+        x = sample(shape, dtype)
+        for axes in itertools.permutations(range(len(shape))):
+            turned = x.transpose(axes)
+            for view in (turned, turned[1:], turned[..., ::-1], turned[:, ::2]):
+                expected = view.copy(order="C")
+                for n in (1, 2, 3):
+                    with ex.num_threads(n):
+                        assert_same_bits(ex.asarray(view).copy(), expected, f"{shape} {axes} {n}")
+                assert_same_bits(ex.flatten(view), expected.reshape(-1), f"{shape} {axes}")
+                place = np.empty(shape, dtype).transpose(axes)[tuple(map(slice, view.shape))]
+                ex.cast(view, dtype, out=place)
+                assert_same_bits(place.copy(order="C"), expected, f"{shape} {axes}")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+def test_joins_of_uneven_parts(dtype: str) -> None:
+    sizes = (1, 0, 900, 2, 17)
+    for axis in (0, 1, 2):
+        for row in ((40, 3, 7), (3, 40, 1), (1, 1, 600)):
+            shapes = [(*row[:axis], size, *row[axis + 1 :]) for size in sizes]
+            parts = [sample(shape, dtype, i) for i, shape in enumerate(shapes)]
+            expected = np.concatenate(parts, axis)
+            for n in (1, 2, 3, 8):
+                with ex.num_threads(n):
+                    assert_same_bits(ex.concatenate(parts, axis), expected, f"{axis} {row} {n}")
+
+
+def test_float_casts_of_every_size_round_as_numpy() -> None:
+    special = np.array(
+        [0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, -1e300, 1e-320, 1e-45, 65519.99, 65520, 3e-8]
+    )
+    for source, to in itertools.product(FLOATS, FLOATS):
+        for size in (12, 5000, 300_001):
+            with np.errstate(all="ignore"):
+                x = np.resize(np.concatenate([special, sample(1000, "float64")]), size)
+                x = x.astype(source)
+                expected = x.astype(to)
+            for n in (1, 2, 3):
+                with ex.num_threads(n):
+                    got = ex.cast(x, to)
+                    assert_same_bits(got, expected, f"{source} {to} {size}")
+                    assert_same_bits(ex.cast_backward(x, np.dtype(to)), expected)
 
 
 # --- concatenate, stack, split ------------------------------------------------------------------

@@ -4,6 +4,8 @@
     drivers    drive       tiles, strides, broadcasting, threads, float16; map and summed map
                reduction   max/min, argmax, variance, softmax, log-sum-exp along an axis
                matrix      packed and blocked matrix product
+               moving      copies between layouts and float dtypes, transposes, joins
+               indexing    sums of rows scattered by position
                losses, optimizers   fused passes of their own
     formulas   vecmath.h   scalar functions that the compiler vectorises
 

@@ -9,6 +9,9 @@ from vectorising where there are no masks (v2).
 from extensor._kernels cimport vecmath as vm
 from extensor._kernels.types cimport floating, pair
 
+cdef enum:
+    CHUNK = 256         # elements looked over at a time for those that need more work
+
 
 # ---------------------------------------------------------------- relu and its leaky relatives
 
@@ -93,6 +96,33 @@ cdef void sigmoid_grad(
 
 # ---------------------------------------------------------------- smooth functions
 
+# Gradients, chunk by chunk: where no element is so large that its exponential leaves the format, the
+# exponential need not be kept in parts.
+
+cdef inline bint any_far_exp(const floating* x, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int far = 0
+    for i in range(n):
+        far |= vm.exp_is_far(x[i])
+    return far
+
+
+cdef inline bint any_far_gelu(const floating* x, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int far = 0
+    for i in range(n):
+        far |= vm.gelu_is_far(x[i])
+    return far
+
+
+cdef inline bint any_far_gelu_tanh(const floating* x, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int far = 0
+    for i in range(n):
+        far |= vm.gelu_tanh_is_far(x[i])
+    return far
+
+
 cdef void gelu(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(n):
@@ -102,9 +132,19 @@ cdef void gelu(const floating* x, floating* y, Py_ssize_t n, const double* p) no
 cdef void gelu_grad(
     const floating* g, const floating* x, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = vm.gelu_backward(g[i], x[i])
+    cdef Py_ssize_t i, size
+    while n > 0:
+        size = n if n < CHUNK else CHUNK
+        if any_far_gelu(x, size):
+            for i in range(size):
+                y[i] = vm.gelu_backward(g[i], x[i])
+        else:
+            for i in range(size):
+                y[i] = vm.gelu_near_backward(g[i], x[i])
+        g += size
+        x += size
+        y += size
+        n -= size
 
 
 cdef void gelu_tanh(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
@@ -116,9 +156,19 @@ cdef void gelu_tanh(const floating* x, floating* y, Py_ssize_t n, const double* 
 cdef void gelu_tanh_grad(
     const floating* g, const floating* x, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = vm.gelu_tanh_backward(g[i], x[i])
+    cdef Py_ssize_t i, size
+    while n > 0:
+        size = n if n < CHUNK else CHUNK
+        if any_far_gelu_tanh(x, size):
+            for i in range(size):
+                y[i] = vm.gelu_tanh_backward(g[i], x[i])
+        else:
+            for i in range(size):
+                y[i] = vm.gelu_tanh_near_backward(g[i], x[i])
+        g += size
+        x += size
+        y += size
+        n -= size
 
 
 cdef void swish(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
@@ -130,9 +180,19 @@ cdef void swish(const floating* x, floating* y, Py_ssize_t n, const double* p) n
 cdef void swish_grad(
     const floating* g, const floating* x, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = vm.swish_backward(g[i], x[i])
+    cdef Py_ssize_t i, size
+    while n > 0:
+        size = n if n < CHUNK else CHUNK
+        if any_far_exp(x, size):
+            for i in range(size):
+                y[i] = vm.swish_backward(g[i], x[i])
+        else:
+            for i in range(size):
+                y[i] = vm.swish_near_backward(g[i], x[i])
+        g += size
+        x += size
+        y += size
+        n -= size
 
 
 cdef void mish(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
@@ -144,9 +204,19 @@ cdef void mish(const floating* x, floating* y, Py_ssize_t n, const double* p) no
 cdef void mish_grad(
     const floating* g, const floating* x, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = vm.mish_backward(g[i], x[i])
+    cdef Py_ssize_t i, size
+    while n > 0:
+        size = n if n < CHUNK else CHUNK
+        if any_far_exp(x, size):
+            for i in range(size):
+                y[i] = vm.mish_backward(g[i], x[i])
+        else:
+            for i in range(size):
+                y[i] = vm.mish_near_backward(g[i], x[i])
+        g += size
+        x += size
+        y += size
+        n -= size
 
 
 cdef void softplus(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
@@ -158,9 +228,19 @@ cdef void softplus(const floating* x, floating* y, Py_ssize_t n, const double* p
 cdef void softplus_grad(
     const floating* g, const floating* x, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = vm.softplus_backward(g[i], x[i])
+    cdef Py_ssize_t i, size
+    while n > 0:
+        size = n if n < CHUNK else CHUNK
+        if any_far_exp(x, size):
+            for i in range(size):
+                y[i] = vm.softplus_backward(g[i], x[i])
+        else:
+            for i in range(size):
+                y[i] = vm.softplus_near_backward(g[i], x[i])
+        g += size
+        x += size
+        y += size
+        n -= size
 
 
 cdef void elu(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:

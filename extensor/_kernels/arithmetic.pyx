@@ -4,7 +4,7 @@ Every block is one loop over contiguous memory that the compiler vectorises. A g
 computes the gradient of one operand from grad_output ``g`` and the saved operands ``a`` and ``b``.
 """
 
-from libc.math cimport INFINITY, fmod, fmodf
+from libc.math cimport NAN, fmod, fmodf
 from libc.string cimport memcpy
 
 from extensor._kernels cimport vecmath as vm
@@ -19,6 +19,8 @@ cdef extern from "division.h" nogil:
     double ex_modulo_f64(double rest, double b)
     float ex_floor_divide_f32(float a, float b, float rest)
     double ex_floor_divide_f64(double a, double b, double rest)
+
+cdef double LN2 = 0.6931471805599453
 
 cdef enum:
     PIECE = 512         # elements of one step where a block works in several passes
@@ -152,67 +154,172 @@ cdef void modulo_grad_b(
 
 # ---------------------------------------------------------------- power
 
-# Loops that do one thing each: with the selections in the same loop, power would not vectorise.
+# A piece at a time, in loops that do one thing each. What a piece does not hold (zeros, infinities, negative
+# bases, exponents by multiplication) has no loop run for it; an element's result is the same either way.
 
-cdef void powers(const floating* a, const floating* b, floating* y, Py_ssize_t n) noexcept nogil:
-    """a^b; by multiplication where the exponent is 1, 2, 3 or −1, whatever its neighbours are."""
-    cdef floating one = 1
-    cdef Py_ssize_t i, others = 0
-    cdef floating e = b[0], r
-    for i in range(n):
-        others += b[i] != e
-    if others == 0 and (e == 1 or e == 2 or e == 3 or e == -1):
+cdef void logarithms(const floating* a, double* high, double* low, Py_ssize_t n, bint rare) noexcept nogil:
+    """log|a|, float32 to base 2, float64 as a sum of two numbers."""
+    cdef vm.exm_sum_f64 s
+    cdef Py_ssize_t i
+    if floating is float:
+        if rare:
+            for i in range(n):
+                high[i] = vm.exm_power_log_any_f32(a[i])
+        else:
+            for i in range(n):
+                high[i] = vm.exm_power_log_f32(a[i])
+    elif rare:
         for i in range(n):
-            y[i] = a[i]
+            s = vm.exm_power_log_any_f64(a[i])
+            high[i] = s.high
+            low[i] = s.low
     else:
         for i in range(n):
-            y[i] = vm.power(a[i], b[i])
+            s = vm.exm_power_ratio_f64(a[i])
+            high[i] = s.high
+            low[i] = s.low
+        for i in range(n):
+            s.high = high[i]
+            s.low = low[i]
+            s = vm.exm_power_log_f64(a[i], s)
+            high[i] = s.high
+            low[i] = s.low
+
+
+cdef void exponents(const floating* b, double less, double* high, double* low, Py_ssize_t n) noexcept nogil:
+    """The logarithms times b − less, 0 or 1: exact in double, or with what it loses. 0 stays 0."""
+    cdef vm.exm_sum_f64 s
+    cdef Py_ssize_t i
+    if floating is float:
+        for i in range(n):
+            high[i] = vm.exm_power_product_f32(<double> b[i] - less, high[i])
+    elif less == 0:
+        for i in range(n):
+            s.high = high[i]
+            s.low = low[i]
+            s = vm.exm_power_product_f64(b[i], s)
+            high[i] = s.high
+            low[i] = s.low
+    else:
+        for i in range(n):
+            s.high = high[i]
+            s.low = low[i]
+            s = vm.exm_power_product_less_f64(b[i], s)
+            high[i] = s.high
+            low[i] = s.low
+
+
+cdef void exponentials(const double* high, const double* low, floating* y, Py_ssize_t n) noexcept nogil:
+    cdef vm.exm_sum_f64 e
+    cdef Py_ssize_t i
     for i in range(n):
-        r = y[i]
-        r = a[i] if b[i] == 1 else r
-        r = a[i] * a[i] if b[i] == 2 else r
-        r = a[i] * a[i] * a[i] if b[i] == 3 else r
-        y[i] = one / a[i] if b[i] == -1 else r
+        if floating is float:
+            y[i] = vm.exm_power_exp_f32(high[i])
+        else:
+            e.high = high[i]
+            e.low = low[i]
+            y[i] = vm.exm_power_exp_f64(e)
+
+
+cdef void slopes(
+    const floating* a, const double* high, const double* low, floating* slope, Py_ssize_t n,
+) noexcept nogil:
+    """ln a."""
+    cdef floating r
+    cdef Py_ssize_t i
+    for i in range(n):
+        r = <floating> (high[i] * LN2) if floating is float else high[i] + low[i]
+        slope[i] = r if a[i] >= 0 else <floating> NAN
+
+
+cdef bint is_simple(floating e) noexcept nogil:
+    """Whether a power to e is a multiplication or two or a division."""
+    return (e == 1) | (e == 2) | (e == 3) | (e == -1)
+
+
+cdef void simple_powers(const floating* a, floating e, floating* y, Py_ssize_t n) noexcept nogil:
+    cdef floating one = 1
+    cdef Py_ssize_t i
+    if e == 1:
+        for i in range(n):
+            y[i] = a[i]
+    elif e == 2:
+        for i in range(n):
+            y[i] = a[i] * a[i]
+    elif e == 3:
+        for i in range(n):
+            y[i] = a[i] * a[i] * a[i]
+    else:
+        for i in range(n):
+            y[i] = one / a[i]
+
+
+cdef void powers(
+    const floating* a, const floating* b, int less, floating* y, floating* slope, Py_ssize_t n,
+) noexcept nogil:
+    """a^(b − less) of a piece, by multiplication where the exponent is 1, 2, 3 or −1; ln a where it is asked for."""
+    cdef double high[PIECE]
+    cdef double low[PIECE]
+    cdef floating power[PIECE]      # y may be a or b
+    cdef floating one = 1, first = b[0] - less, e, r
+    cdef int unusual = 0, rare = 0, negative = 0, simple = 0, others = 0
+    cdef Py_ssize_t i
+    if slope == NULL and is_simple(first) and b[n - 1] == b[0]:
+        for i in range(n):
+            others |= b[i] != b[0]
+        if not others:
+            simple_powers(a, first, y, n)
+            return
+    for i in range(n):
+        unusual |= vm.power_is_unusual(a[i], b[i])
+    if not unusual:
+        logarithms(a, high, low, n, False)
+        if slope != NULL:
+            slopes(a, high, low, slope, n)
+        exponents(b, less, high, low, n)
+        exponentials(high, low, y, n)
+        return
+    for i in range(n):
+        e = b[i] - less
+        simple |= is_simple(e)
+        negative |= a[i] < 0
+        rare |= vm.power_is_rare(a[i], b[i])
+    logarithms(a, high, low, n, rare)
+    if slope != NULL:
+        slopes(a, high, low, slope, n)
+    exponents(b, less, high, low, n)
+    exponentials(high, low, power, n)
+    if rare or negative:
+        for i in range(n):
+            e = b[i] - less
+            power[i] = vm.power_special(a[i], e, power[i])
+    if simple:
+        for i in range(n):
+            e = b[i] - less
+            r = a[i] if e == 1 else power[i]
+            r = a[i] * a[i] if e == 2 else r
+            r = a[i] * a[i] * a[i] if e == 3 else r
+            power[i] = one / a[i] if e == -1 else r
+    memcpy(y, power, n * sizeof(floating))
 
 
 cdef void power(const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
-    cdef floating result[PIECE]     # y may be a or b
     cdef Py_ssize_t start = 0, size
     while start < n:
         size = min(PIECE, n - start)
-        powers(a + start, b + start, result, size)
-        memcpy(y + start, result, size * sizeof(floating))
+        powers(a + start, b + start, 0, y + start, <floating*> NULL, size)
         start += size
 
 
 cdef void power_grad_a(
     const floating* g, const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    """g·b·a^(b−1). The exponent b−1 is rounded; what it lost, times ln a, mends the power."""
-    cdef floating less[PIECE]
-    cdef floating lost[PIECE]
-    cdef floating slope[PIECE]
+    """g·b·a^(b−1)."""
     cdef floating result[PIECE]
-    cdef floating one = 1, back, size_of_a
     cdef Py_ssize_t i, k, start = 0, size
-    cdef int rounded
     while start < n:
         size = min(PIECE, n - start)
-        rounded = 0
-        for i in range(size):
-            less[i] = b[start + i] - one
-            back = less[i] + one
-            lost[i] = (b[start + i] - back) + ((back - less[i]) - one)
-            lost[i] = lost[i] if lost[i] == lost[i] else <floating> 0       # an infinite exponent
-            rounded |= lost[i] != 0
-        powers(a + start, less, result, size)
-        if rounded:
-            for i in range(size):
-                size_of_a = a[start + i] if a[start + i] > 0 else -a[start + i]
-                slope[i] = vm.log(size_of_a)
-            for i in range(size):       # ln a is infinite at 0 and inf: nothing to mend there
-                back = result[i] + result[i] * (lost[i] * slope[i])
-                result[i] = back if (lost[i] != 0) & (slope[i] > -INFINITY) & (slope[i] < INFINITY) else result[i]
+        powers(a + start, b + start, 1, result, <floating*> NULL, size)
         for i in range(size):
             k = start + i
             y[k] = <floating> 0 if b[k] == 0 else g[k] * (b[k] * result[i])
@@ -222,14 +329,13 @@ cdef void power_grad_a(
 cdef void power_grad_b(
     const floating* g, const floating* a, const floating* b, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
+    """g·a^b·ln a."""
     cdef floating slope[PIECE]
     cdef floating result[PIECE]
     cdef Py_ssize_t i, k, start = 0, size
     while start < n:
         size = min(PIECE, n - start)
-        for i in range(size):
-            slope[i] = vm.log(a[start + i])     # NaN where a < 0
-        powers(a + start, b + start, result, size)
+        powers(a + start, b + start, 0, result, slope, size)
         for i in range(size):
             k = start + i
             y[k] = <floating> 0 if (a[k] == 0) & (b[k] >= 0) else g[k] * (result[i] * slope[i])

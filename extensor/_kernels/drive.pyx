@@ -14,7 +14,7 @@ most (16 + log2 n) roundings.
 from cython.parallel cimport prange
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from extensor._kernels.joining cimport DEPTH, join, neutral, tile_join, tree_join
 from extensor._kernels.types cimport (
@@ -39,7 +39,9 @@ cdef extern from *:
 
 cdef enum:
     TILE = 4096         # elements of a map tile: 16 KiB of float32, a third of a 48 KiB L1
+    SMALL_TILE = 2048   # where copies are many (float16) or wide (float64): they should stay in L1
     SQUARE = 64         # side of a tile where an operand runs across the rows (transposed)
+    LONG_ROW = 256      # elements from which on a block is called row by row rather than on copies
     WIDTH = 1024        # columns of a column-mode tile
     GROUP = 64          # column tiles joined in one work item
     LARGE_TILE = 16384    # DEPTH * WIDTH: the largest tile
@@ -276,28 +278,37 @@ cdef bint runs_across(const Job* job, const Operand* x) noexcept nogil:
     return r != 0 and r * r < c * c
 
 
+cdef bint lies_in_rows(const Job* job, const Operand* x) noexcept nogil:
+    """Whether an operand is contiguous within each row, and the rows lie apart."""
+    return not (x.dense or x.same_rows or x.half) and x.strides[job.ndim - 1] == x.itemsize
+
+
 cdef Plan plan_map(const Job* job) noexcept nogil:
     cdef Plan plan
     cdef Py_ssize_t columns = job.shape[job.ndim - 1], all_rows = 1
     cdef Py_ssize_t inner = job.shape[job.ndim - 2] if job.ndim > 1 else 1
-    cdef bint across = False
+    cdef Py_ssize_t size = TILE
+    cdef bint across = False, by_row = False
     cdef int i
     for i in range(job.ndim - 1):
         all_rows *= job.shape[i]
     for i in range(job.inputs):
         across |= runs_across(job, &job.x[i])
+        by_row |= lies_in_rows(job, &job.x[i])
+        if job.x[i].half or (job.x[i].itemsize == 8 and not job.x[i].dense):
+            size = SMALL_TILE
     for i in range(job.outputs):
         across |= runs_across(job, &job.y[i])
-    plan.full_rows = columns <= TILE // 2 and not (across and columns >= SQUARE // 2 and inner >= 8)
+    plan.full_rows = columns <= size // 2 and not (across and columns >= SQUARE // 2 and inner >= 8)
     if plan.full_rows:
-        plan.rows = TILE // columns
+        plan.rows = 1 if by_row and columns >= LONG_ROW else size // columns
         plan.cols = columns
         plan.across = 1
         plan.down = 0
         plan.tiles = (all_rows + plan.rows - 1) // plan.rows
         return plan
     plan.rows = SQUARE if across and inner >= 8 else 1
-    plan.cols = TILE // plan.rows
+    plan.cols = (TILE if across else size) // plan.rows
     plan.across = (columns + plan.cols - 1) // plan.cols
     plan.down = (inner + plan.rows - 1) // plan.rows
     plan.tiles = plan.across * plan.down * (all_rows // inner)
@@ -318,7 +329,9 @@ cdef void map_tile(
         y = &job.y[i]
         fetch_arguments(job, &job.calls[i], span, x, row, col, rows, cols)
         place = place_of(job, y, row, col, rows, cols)
-        if place != NULL and not y.half and not job.stage:
+        if place != NULL and job.calls[i].arity == 0 and not job.stage:      # zero, in every dtype
+            memset(place, 0, n * y.itemsize)
+        elif place != NULL and not y.half and not job.stage:
             call_block(&job.calls[i], x, place, n, job.params)
         else:
             call_block(&job.calls[i], x, span.y[i].values, n, job.params)
@@ -529,13 +542,11 @@ cdef void join_rows(
     cdef Py_ssize_t width = cols * plan.fold, n = rows * cols, i, start = 0, r
     cdef floating zero = 0
     cdef const floating* tile
-    cdef const Operand* x = &job.x[0]
     for i in range(width):
         sums[i] = neutral(job.how, zero)
-    if (job.calls[0].block == NULL and plan.fold == 1 and not x.half
-            and x.strides[job.ndim - 1] == sizeof(floating)):
+    if plan.fold == 1:      # rows are long: each is taken where it lies
         for r in range(rows):
-            tile = <const floating*> (x.data + row_offset(job, x, row + r)) + col
+            tile = mapped[floating](job, span, row + r, col, 1, cols, NULL)
             for i in range(cols):
                 sums[i] = join(sums[i], tile[i], job.how)
         return

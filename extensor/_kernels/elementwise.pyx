@@ -12,7 +12,7 @@ from extensor._kernels cimport vecmath as vm
 from extensor._kernels.types cimport floating, pair
 
 cdef enum:
-    CHUNK = 256         # elements that sin and cos look over for huge ones at a time
+    CHUNK = 256         # elements looked over at a time for those that need more work
 
 cdef extern from "<math.h>" nogil:
     float fabsf(float)
@@ -104,36 +104,104 @@ cdef void expm1(const floating* x, floating* y, Py_ssize_t n, const double* p) n
         y[i] = vm.expm1(x[i])
 
 
+cdef inline bint any_far_exp(const floating* x, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int far = 0
+    for i in range(n):
+        far |= vm.exp_is_far(x[i])
+    return far
+
+
 cdef void expm1_grad(
     const floating* g, const floating* x, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
+    cdef Py_ssize_t i, size
+    while n > 0:
+        size = n if n < CHUNK else CHUNK
+        if any_far_exp(x, size):
+            for i in range(size):
+                y[i] = vm.expm1_backward(g[i], x[i])
+        else:
+            for i in range(size):
+                y[i] = vm.expm1_near_backward(g[i], x[i])
+        g += size
+        x += size
+        y += size
+        n -= size
+
+
+# Logarithms, chunk by chunk: where every element is normal, positive and finite, special values need no thought.
+
+cdef inline bint any_rare_log(const floating* x, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i
+    cdef int rare = 0
     for i in range(n):
-        y[i] = vm.expm1_backward(g[i], x[i])
+        rare |= vm.log_is_rare(x[i])
+    return rare
 
 
 cdef void log(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = vm.log(x[i])
+    cdef Py_ssize_t i, size
+    while n > 0:
+        size = n if n < CHUNK else CHUNK
+        if any_rare_log(x, size):
+            for i in range(size):
+                y[i] = vm.log(x[i])
+        else:
+            for i in range(size):
+                y[i] = vm.log_usual(x[i])
+        x += size
+        y += size
+        n -= size
 
 
 cdef void log1p(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = vm.log1p(x[i])
+    cdef Py_ssize_t i, size
+    cdef int rare
+    while n > 0:
+        size = n if n < CHUNK else CHUNK
+        rare = 0
+        for i in range(size):
+            rare |= vm.log1p_is_rare(x[i])
+        if rare:
+            for i in range(size):
+                y[i] = vm.log1p(x[i])
+        else:
+            for i in range(size):
+                y[i] = vm.log1p_usual(x[i])
+        x += size
+        y += size
+        n -= size
 
 
 cdef void log2(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = vm.log2(x[i])
+    cdef Py_ssize_t i, size
+    while n > 0:
+        size = n if n < CHUNK else CHUNK
+        if any_rare_log(x, size):
+            for i in range(size):
+                y[i] = vm.log2(x[i])
+        else:
+            for i in range(size):
+                y[i] = vm.log2_usual(x[i])
+        x += size
+        y += size
+        n -= size
 
 
 cdef void log10(const floating* x, floating* y, Py_ssize_t n, const double* p) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        y[i] = vm.log10(x[i])
+    cdef Py_ssize_t i, size
+    while n > 0:
+        size = n if n < CHUNK else CHUNK
+        if any_rare_log(x, size):
+            for i in range(size):
+                y[i] = vm.log10(x[i])
+        else:
+            for i in range(size):
+                y[i] = vm.log10_usual(x[i])
+        x += size
+        y += size
+        n -= size
 
 
 cdef inline floating guarded(floating x, floating eps) noexcept nogil:

@@ -98,7 +98,7 @@ typedef struct {
 #if EX_VECTOR_BYTES == 64
 #define EX_MR_F32 12
 #define EX_NV_F32 2
-#define EX_KC_F32 1024
+#define EX_KC_F32 768
 #define EX_MR_F64 12
 #define EX_NV_F64 2
 #define EX_KC_F64 512

@@ -93,7 +93,9 @@ cdef inline void call_block(
     const Call* call, const void** x, void* y, Py_ssize_t n, const double* params
 ) noexcept nogil:
     cdef const int* a = call.args
-    if call.arity == 1:
+    if call.arity == 0:
+        (<Block1> call.block)(NULL, y, n, params)
+    elif call.arity == 1:
         (<Block1> call.block)(x[a[0]], y, n, params)
     elif call.arity == 2:
         (<Block2> call.block)(x[a[0]], x[a[1]], y, n, params)

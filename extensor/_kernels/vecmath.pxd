@@ -16,6 +16,12 @@ cdef extern from "vecmath.h" nogil:
     double log1p "exm_log1p"(double x) noexcept
     double log2 "exm_log2"(double x) noexcept
     double log10 "exm_log10"(double x) noexcept
+    double log_usual "exm_log_usual"(double x) noexcept
+    double log1p_usual "exm_log1p_usual"(double x) noexcept
+    double log2_usual "exm_log2_usual"(double x) noexcept
+    double log10_usual "exm_log10_usual"(double x) noexcept
+    bint log_is_rare "exm_log_is_rare"(double x) noexcept
+    bint log1p_is_rare "exm_log1p_is_rare"(double x) noexcept
     double sin "exm_sin"(double x) noexcept
     double cos "exm_cos"(double x) noexcept
     double tanh "exm_tanh"(double x) noexcept
@@ -41,10 +47,22 @@ cdef extern from "vecmath.h" nogil:
     double mish_backward "exm_mish_backward"(double g, double x) noexcept
     double gelu_backward "exm_gelu_backward"(double g, double x) noexcept
     double gelu_tanh_backward "exm_gelu_tanh_backward"(double g, double x) noexcept
+    double expm1_near_backward "exm_expm1_near_backward"(double g, double x) noexcept
+    double softplus_near_backward "exm_softplus_near_backward"(double g, double x) noexcept
+    double swish_near_backward "exm_swish_near_backward"(double g, double x) noexcept
+    double mish_near_backward "exm_mish_near_backward"(double g, double x) noexcept
+    double gelu_near_backward "exm_gelu_near_backward"(double g, double x) noexcept
+    double gelu_tanh_near_backward "exm_gelu_tanh_near_backward"(double g, double x) noexcept
+    bint exp_is_far "exm_exp_is_far"(double x) noexcept
+    bint gelu_is_far "exm_gelu_is_far"(double x) noexcept
+    bint gelu_tanh_is_far "exm_gelu_tanh_is_far"(double x) noexcept
     double elu "exm_elu"(double x, double alpha) noexcept
     double elu_grad "exm_elu_grad"(double x, double alpha) noexcept
     double elu_backward "exm_elu_backward"(double g, double x, double alpha) noexcept
     double power "exm_power"(double x, double y) noexcept
+    bint power_is_rare "exm_power_is_rare"(double x, double y) noexcept
+    bint power_is_unusual "exm_power_is_unusual"(double x, double y) noexcept
+    double power_special "exm_power_special"(double x, double y, double magnitude) noexcept
     bint sin_is_rare "exm_sin_is_rare"(double x) noexcept
     bint cos_is_rare "exm_cos_is_rare"(double x) noexcept
     double sin_rare "exm_sin_rare"(double x) noexcept
@@ -121,6 +139,18 @@ cdef extern from "vecmath.h" nogil:
     double exm_elu_backward_f64(double g, double x, double alpha) noexcept
     float exm_power_f32(float x, float y) noexcept
     double exm_power_f64(double x, double y) noexcept
+    double exm_power_log_f32(float x) noexcept
+    double exm_power_log_any_f32(float x) noexcept
+    double exm_power_product_f32(double y, double l) noexcept
+    float exm_power_exp_f32(double e) noexcept
+    ctypedef struct exm_sum_f64:
+        double high, low
+    exm_sum_f64 exm_power_ratio_f64(double x) noexcept
+    exm_sum_f64 exm_power_log_f64(double x, exm_sum_f64 ratio) noexcept
+    exm_sum_f64 exm_power_log_any_f64(double x) noexcept
+    exm_sum_f64 exm_power_product_f64(double y, exm_sum_f64 l) noexcept
+    exm_sum_f64 exm_power_product_less_f64(double y, exm_sum_f64 l) noexcept
+    double exm_power_exp_f64(exm_sum_f64 e) noexcept
     bint exm_sin_is_rare_f32(float x) noexcept
     bint exm_sin_is_rare_f64(double x) noexcept
     bint exm_cos_is_rare_f32(float x) noexcept
