@@ -730,7 +730,7 @@ cdef void variance_columns(
     cdef floating squares[COLUMNS]
     cdef floating plain[COLUMNS]
     cdef Py_ssize_t c
-    for c in range(width):
+    for c in range(COLUMNS):
         mean[c] = 0
     square_part(x, mean, n, inner, width, squares, plain)
     for c in range(width):
@@ -923,6 +923,31 @@ cdef int logsumexp_backward(const Along* a, floating* unused) noexcept nogil:
     return 0
 
 
+cdef void variance_backward_columns(
+    const Along* a, Item item, const floating* x, const floating* g, const floating* saved, floating* y,
+) noexcept nogil:
+    """One tile of columns, at most PART rows."""
+    cdef floating mean[COLUMNS]
+    cdef floating scale[COLUMNS]
+    cdef floating unused[COLUMNS]
+    cdef floating d, divisor = <floating> a.divisor
+    cdef Py_ssize_t c, j, width = item.width
+    for c in range(COLUMNS):
+        mean[c] = 0
+    square_part(x, mean, a.n, a.inner, width, unused, mean)
+    for c in range(width):
+        mean[c] /= <floating> a.n
+    for c in range(width):
+        scale[c] = g[c] if saved == NULL else root_scale(g[c], saved[c])
+    for j in range(a.n):
+        for c in range(width):
+            d = x[j * a.inner + c] - mean[c]
+            y[j * a.inner + c] = scale[c] * ((d + d) / divisor)
+        if saved != NULL:
+            for c in range(width):
+                y[j * a.inner + c] = <floating> 0 if saved[c] == 0 else y[j * a.inner + c]
+
+
 cdef void variance_backward_span(
     const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
 ) noexcept nogil:
@@ -931,29 +956,14 @@ cdef void variance_backward_span(
     cdef const floating* g = <const floating*> a.g
     cdef const floating* saved = <const floating*> a.saved
     cdef floating* y = <floating*> a.y
-    cdef floating level[LEVELS * COLUMNS]
     cdef floating scale, d, mean
-    cdef Counter counter
-    cdef double params[2]
-    cdef Py_ssize_t k, j, i, row
+    cdef Py_ssize_t k, i
     cdef Item item
-    params[0] = a.divisor
-    params[1] = 1e-10
     for k in range(first, last):
         item = item_at(a, k)
         if a.inner > 1:
-            counter.rows = 0
-            counter.depth = 0
-            for j in range(a.n):
-                push(level, COLUMNS, &counter, x + item.place + j * a.inner, item.width, j == a.n - 1)
-            for i in range(item.width):
-                level[i] /= <floating> a.n
-            for j in range(a.n):
-                row = item.place + j * a.inner
-                if a.flag:
-                    std_grad(g + item.kept, x + row, level, saved + item.kept, y + row, item.width, params)
-                else:
-                    variance_grad(g + item.kept, x + row, level, y + row, item.width, params)
+            variance_backward_columns(a, item, x + item.place, g + item.kept,
+                                      saved + item.kept if a.flag else NULL, y + item.place)
             continue
         mean = long_join(x + item.place, a.n, SUM) / <floating> a.n
         scale = root_scale(g[k], saved[k]) if a.flag else g[k]
@@ -983,6 +993,11 @@ cdef void spread_span(
     cdef floating* y = <floating*> a.y
     cdef floating value, divisor = <floating> a.divisor
     cdef Py_ssize_t k, o, i
+    if a.outer == 1 and a.inner == 1:
+        value = g[0] / divisor
+        for i in range(first * RUN, min(last * RUN, a.n)):
+            y[i] = value
+        return
     for k in range(first, last):        # rows of the result; where inner is 1, whole slices
         if a.inner == 1:
             value = g[k] / divisor
@@ -995,7 +1010,8 @@ cdef void spread_span(
 
 
 cdef int spread(const Along* a, floating* unused) noexcept nogil:
-    share_out(a, <Span> spread_span[floating], a.outer if a.inner == 1 else a.outer * a.n)
+    cdef Py_ssize_t items = a.outer if a.inner == 1 else a.outer * a.n
+    share_out(a, <Span> spread_span[floating], (a.n + RUN - 1) // RUN if items == 1 else items)
     return 0
 
 
