@@ -53,6 +53,7 @@ def _parser():
     parser.add_argument("--seconds", type=float, help="time limit; later cells are left out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write PNG plots")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the result as a page")
     parser.add_argument("--times", action="store_true", help="print every time, not ratios alone")
     parser.add_argument("--list", action="store_true", help="print the rows and end")
     return parser
@@ -116,6 +117,11 @@ def main(arguments=None):
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(result))
         print(f"written: {options.json}")
+    if options.markdown:
+        from benchmarks.markdown import page
+
+        options.markdown.write_text(page(result), encoding="utf-8")
+        print(f"written: {options.markdown}")
     if options.plots:
         from benchmarks.plots import save_plots
 

@@ -104,7 +104,8 @@ def _setting(cell):
     return cell["dtype"], cell["threads"], cell["mode"]
 
 
-def _by_setting(result):
+def by_setting(result):
+    """Return the cells by dtype, thread count and mode."""
     groups = defaultdict(list)
     for cell in result["cells"]:
         groups[_setting(cell)].append(cell)
@@ -114,7 +115,7 @@ def _by_setting(result):
 # -- tables ------------------------------------------------------------------------------------
 def show(result):
     """Print the whole report."""
-    for setting, cells in _by_setting(result).items():
+    for setting, cells in by_setting(result).items():
         _ratios(result, setting, cells)
     _means(result)
     _limits(result)
@@ -123,7 +124,8 @@ def show(result):
     _remarks(result)
 
 
-def _title(setting):
+def setting_title(setting):
+    """Return a dtype, thread count and mode in words."""
     dtype, threads, mode = setting
     how = "allocating" if mode == "alloc" else "out="
     return f"{dtype}, {threads} thread{'s' * (threads > 1)}, {how}"
@@ -132,7 +134,7 @@ def _title(setting):
 def _ratios(result, setting, cells):
     sizes = sorted({cell["size"] for cell in cells})
     table = Table(
-        title=f"{_title(setting)}: fastest peer's time / {result['subject']}'s",
+        title=f"{setting_title(setting)}: fastest peer's time / {result['subject']}'s",
         caption="▲ faster   ▼ slower   = within noise   ~ too noisy to tell   letter: fastest peer",
         title_justify="left",
     )
@@ -170,8 +172,9 @@ def _ratio_text(cell, result):
 def show_times(result):
     """Print every library's minimum, median and spread (half the middle range), cell by cell."""
     names = [result["subject"], "control", *peer_names(result)]
-    for setting, cells in _by_setting(result).items():
-        table = Table(title=f"{_title(setting)}: minimum, median ± spread", title_justify="left")
+    for setting, cells in by_setting(result).items():
+        title = f"{setting_title(setting)}: minimum, median ± spread"
+        table = Table(title=title, title_justify="left")
         for name in ("row", "size", *names):
             table.add_column(name, justify="left" if name == "row" else "right")
         for cell in cells:
@@ -215,9 +218,9 @@ def _means(result):
     table = Table(title="Geometric mean of the speed-up over each peer", title_justify="left")
     for name in ("category", "cells", *peers):
         table.add_column(name, justify="left" if name == "category" else "right")
-    for setting, cells in _by_setting(result).items():
+    for setting, cells in by_setting(result).items():
         table.add_section()
-        table.add_row(f"[bold]{_title(setting)}[/]")
+        table.add_row(f"[bold]{setting_title(setting)}[/]")
         groups = defaultdict(list)
         for cell in cells:
             groups[cell["category"]].append(cell)
