@@ -236,6 +236,8 @@ def _alpha_shape(
     function: str, shape: tuple[int, ...], alpha_shape: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The shape in which prelu's alpha broadcasts to x, or an error."""
+    if len(shape) == 2 and alpha_shape == shape[1:] and alpha_shape[0] != 1:
+        return alpha_shape  # the common case: one slope for each column
     if all(size == 1 for size in alpha_shape):
         return ()
     if len(alpha_shape) == 1 and len(shape) >= 2:
@@ -282,8 +284,8 @@ def prelu(x: ArrayLike, alpha: ArrayLike, *, out: Out = None) -> ExTensor:
         return call1(_PRELU_NUMBER, x, out, (alpha,))
     if type(alpha) is not int and type(alpha) is not bool:
         slopes = as_array(alpha, "prelu", "alpha")
-        shape = as_array(x, "prelu", "x").shape
-        alpha = slopes.reshape(_alpha_shape("prelu", shape, slopes.shape))
+        shape = _alpha_shape("prelu", as_array(x, "prelu", "x").shape, slopes.shape)
+        alpha = slopes if shape == slopes.shape else slopes.reshape(shape)
     return calln(_PRELU, (x, alpha), out)
 
 
