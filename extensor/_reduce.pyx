@@ -52,6 +52,7 @@ cdef AlongKernel _arg[2]
 cdef AlongKernel _variance[2]
 cdef AlongKernel _long_variance[2]
 cdef AlongKernel _variance_backward[2]
+cdef AlongKernel _long_variance_backward[2]
 cdef AlongKernel _logsumexp[2]
 cdef AlongKernel _long_logsumexp[2]
 cdef AlongKernel _logsumexp_backward[2]
@@ -74,6 +75,7 @@ load("arg", _arg)
 load("variance", _variance)
 load("long_variance", _long_variance)
 load("variance_backward", _variance_backward)
+load("long_variance_backward", _long_variance_backward)
 load("logsumexp", _logsumexp)
 load("long_logsumexp", _long_logsumexp)
 load("logsumexp_backward", _logsumexp_backward)
@@ -879,7 +881,7 @@ def variance_backward(
     str function, object grad_output, object x, object output, object axis, object ddof, object out,
     bint root,
 ):
-    cdef cnp.ndarray given = bare(x), array, g = bare(grad_output), target, place, saved
+    cdef cnp.ndarray given = bare(x), array, g = bare(grad_output), target, place, saved, known
     cdef Along a
     if (out is None and type(ddof) is int and cut_array(given, axis, &a) and one_piece(&a)
             and results_of(g, given, axis) and (not root or results_of(bare(output), given, axis))):
@@ -912,7 +914,7 @@ def variance_backward(
     if final != typenum or (out is not None and (
             overlap(g, target) != APART or overlap(array, target) != APART)):
         place = fresh(shape, typenum)
-    if cut_axes(array, axes, &a) and one_piece(&a):
+    if cut_axes(array, axes, &a) and (one_piece(&a) or a.n == cnp.PyArray_SIZE(array)):
         if not simple(place):
             place = fresh(shape, typenum)
         g = np.ascontiguousarray(g)
@@ -923,7 +925,13 @@ def variance_backward(
         a.y = cnp.PyArray_DATA(place)
         a.flag = root
         a.divisor = divisor
-        run(function, _variance_backward, &a, typenum, PASS_NS)
+        if one_piece(&a):
+            run(function, _variance_backward, &a, typenum, PASS_NS)
+        else:
+            known = np.array([mean_of(function, array, axes, work).item(), saved.item() if root else 0],
+                             array.dtype)
+            a.saved = cnp.PyArray_DATA(known)
+            run(function, _long_variance_backward, &a, typenum, PASS_NS)
         if place is not target:
             with np.errstate(all="ignore"):
                 np.copyto(target, place, casting="unsafe")
