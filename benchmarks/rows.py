@@ -406,9 +406,10 @@ _row("dot_backward", "g@scalar a b", "g * b, g * a", memory=True)
 _row("outer", "a@h b@row", "xp.outer(a, b)", memory=True)
 _row("outer_backward", "g@mat a@h b@row", "g @ b, g.T @ a")
 _row("transpose", "x@mat", "xp.transpose(x)", torch="x.T", jax=None, sizes=(64,), view=True)
-_row("transpose:copy", "x@mat", np="x.T.copy()", ex="ex.transpose(x).copy()",
+_row("transpose:copy", "x@mat", np="x.T.copy()", ex="x.T.copy()",
      torch="x.T.contiguous()", jax="x.T", memory=True)  # fmt: skip
-_row("transpose_backward", "g@mat", np="g.T", torch="g.T", sizes=(64,), view=True)
+_row("transpose_backward", "g@mat", "xp.transpose(g)", torch="torch.t(g)", jax=None, sizes=(64,),
+     view=True)  # fmt: skip
 
 _category("losses")
 _MEAN, _NONE = "reduction='mean'", "reduction='none'"
@@ -532,23 +533,28 @@ _row("getitem_backward", "g@mat x@mat i=np.arange(h)[::-1].copy()",
             "torch": "def scatter(g, x, i):\n"
             "    return torch.zeros_like(x).index_add_(0, i, g)"})  # fmt: skip
 _LAID = {"x": "mat", "v": "vec", "u": "1x8x8"}  # the one input of a view row
-for _name, _ex, _np, _torch in (
-    ("reshape", "x, (w, h)", "x.reshape(w, h)", "x.reshape(w, h)"),
-    ("flatten", "x", "x.reshape(-1)", "x.flatten()"),
-    ("ravel", "x", "x.ravel()", "x.ravel()"),
-    ("unsqueeze", "x, 0", "np.expand_dims(x, 0)", "x.unsqueeze(0)"),
-    ("squeeze", "x", "x.squeeze()", "x.squeeze()"),
-    ("permute", "x, (1, 0)", "x.transpose(1, 0)", "x.permute(1, 0)"),
-    ("broadcast_to", "x, (2, h, w)", "np.broadcast_to(x, (2, h, w))", "x.expand(2, h, w)"),
-    ("reshape_backward", "x, (w, h)", "x.reshape(w, h)", "x.reshape(w, h)"),
-    ("flatten_backward", "v, (h, w)", "v.reshape(h, w)", "v.reshape(h, w)"),
-    ("ravel_backward", "v, (h, w)", "v.reshape(h, w)", "v.reshape(h, w)"),
-    ("unsqueeze_backward", "u, (h, w)", "u.reshape(h, w)", "u.reshape(h, w)"),
-    ("squeeze_backward", "x, (1, h, w)", "x.reshape(1, h, w)", "x.reshape(1, h, w)"),
-    ("permute_backward", "x, (1, 0)", "x.transpose(1, 0)", "x.permute(1, 0)"),
+for _name, _ex, _np, _torch in (  # functions beside functions; methods beside methods below
+    ("reshape", "x, (w, h)", "np.reshape(x, (w, h))", "torch.reshape(x, (w, h))"),
+    ("flatten", "x", "x.flatten()", "torch.flatten(x)"),
+    ("ravel", "x", "np.ravel(x)", "torch.ravel(x)"),
+    ("unsqueeze", "x, 0", "np.expand_dims(x, 0)", "torch.unsqueeze(x, 0)"),
+    ("squeeze", "x", "np.squeeze(x)", "torch.squeeze(x)"),
+    ("permute", "x, (1, 0)", "np.transpose(x, (1, 0))", "torch.permute(x, (1, 0))"),
+    ("broadcast_to", "x, (2, h, w)", "np.broadcast_to(x, (2, h, w))",
+     "torch.broadcast_to(x, (2, h, w))"),
+    ("reshape_backward", "x, (w, h)", "np.reshape(x, (w, h))", "torch.reshape(x, (w, h))"),
+    ("flatten_backward", "v, (h, w)", "np.reshape(v, (h, w))", "torch.reshape(v, (h, w))"),
+    ("ravel_backward", "v, (h, w)", "np.reshape(v, (h, w))", "torch.reshape(v, (h, w))"),
+    ("unsqueeze_backward", "u, (h, w)", "np.reshape(u, (h, w))", "torch.reshape(u, (h, w))"),
+    ("squeeze_backward", "x, (1, h, w)", "np.reshape(x, (1, h, w))",
+     "torch.reshape(x, (1, h, w))"),
+    ("permute_backward", "x, (1, 0)", "np.transpose(x, (1, 0))", "torch.permute(x, (1, 0))"),
 ):  # fmt: skip
     _row(_name, f"{_ex[0]}@{_LAID[_ex[0]]}", ex=f"ex.{_name}({_ex})", np=_np, torch=_torch,
          sizes=(64,), view=True)  # fmt: skip
+for _name, _call in (("reshape", "x.reshape(w, h)"), ("squeeze", "x.squeeze()"),
+                     ("ravel", "x.ravel()"), ("transpose", "x.T")):  # fmt: skip
+    _row(f"{_name}:method", "x@mat", ex=_call, np=_call, torch=_call, sizes=(64,), view=True)
 
 _category("creation")
 for _name in ("zeros", "ones", "empty"):

@@ -11,11 +11,13 @@ cimport numpy as cnp
 from libc.math cimport NAN
 
 from extensor._apply cimport (
-    APART, Gradient, as_result, bare, checked_out, converted, float_for, is_float, map_into,
+    APART, Gradient, as_result, bare, checked_out, convert_into, converted, float_for, is_float, map_into,
     note_team, overlap, pointer, reduce_axis,
     reduce_flat, reduce_into, shape_of, simple, team_for, upstream,
 )
-from extensor._kernels.types cimport MAX, MAX_AXES, MIN, SUM, Along, AlongKernel
+from extensor._kernels.types cimport (
+    ABSENT, EACH, MAX, MAX_AXES, MIN, PLACES, SUM, WHOLE, Along, AlongKernel, HalvesDriver, Roles,
+)
 from extensor._memory cimport new_array
 from extensor._tensor cimport plain_array, wrap
 
@@ -44,44 +46,49 @@ cdef Gradient _logsumexp_grad = Gradient(_rows["logsumexp_grad"], (0, 1, 2), "ma
 cdef Gradient _softmax_grad = Gradient(_rows["softmax_grad"], (0, 1, 2))
 cdef Gradient _log_softmax_grad = Gradient(_rows["log_softmax_grad"], (0, 1, 2), "math")
 
-# Functions along slices, by pointer: [float, double].
-cdef AlongKernel _softmax[2]
-cdef AlongKernel _softmax_backward[2]
-cdef AlongKernel _extreme_backward[2]
-cdef AlongKernel _arg[2]
-cdef AlongKernel _variance[2]
-cdef AlongKernel _long_variance[2]
-cdef AlongKernel _variance_backward[2]
-cdef AlongKernel _long_variance_backward[2]
-cdef AlongKernel _logsumexp[2]
-cdef AlongKernel _long_logsumexp[2]
-cdef AlongKernel _logsumexp_backward[2]
-cdef AlongKernel _spread[2]
-cdef AlongKernel _tree_rows[2]
-cdef AlongKernel _truth[2]
+# A function along slices: its kernels for float and double, and what its operands hold.
+ctypedef struct Function:
+    AlongKernel call[2]
+    Roles roles
+
+cdef Function _softmax
+cdef Function _softmax_backward
+cdef Function _extreme_backward
+cdef Function _arg
+cdef Function _variance
+cdef Function _long_variance
+cdef Function _variance_backward
+cdef Function _long_variance_backward
+cdef Function _logsumexp
+cdef Function _long_logsumexp
+cdef Function _logsumexp_backward
+cdef Function _spread
+cdef Function _tree_rows
+cdef Function _truth
 
 
-cdef int load(str name, AlongKernel* to) except -1:
+cdef int load(str name, Function* to, int y=EACH, int g=ABSENT, int saved=ABSENT) except -1:
     cdef int i
     for i in range(2):
-        to[i] = <AlongKernel> pointer(_rows[name][i])
+        to.call[i] = <AlongKernel> pointer(_rows[name][i])
+    to.roles.x, to.roles.y, to.roles.g, to.roles.saved = WHOLE, y, g, saved
     return 0
 
 
-load("softmax", _softmax)
-load("softmax_backward", _softmax_backward)
-load("extreme_backward", _extreme_backward)
-load("arg", _arg)
-load("variance", _variance)
-load("long_variance", _long_variance)
-load("variance_backward", _variance_backward)
-load("long_variance_backward", _long_variance_backward)
-load("logsumexp", _logsumexp)
-load("long_logsumexp", _long_logsumexp)
-load("logsumexp_backward", _logsumexp_backward)
-load("spread", _spread)
-load("tree_rows", _tree_rows)
-load("truth", _truth)
+load("softmax", &_softmax, WHOLE)
+load("softmax_backward", &_softmax_backward, WHOLE, WHOLE)
+load("extreme_backward", &_extreme_backward, WHOLE, EACH)
+load("arg", &_arg, PLACES)
+load("variance", &_variance)
+load("long_variance", &_long_variance)
+load("variance_backward", &_variance_backward, WHOLE, EACH, EACH)
+load("long_variance_backward", &_long_variance_backward, WHOLE, EACH, EACH)
+load("logsumexp", &_logsumexp)
+load("long_logsumexp", &_long_logsumexp)
+load("logsumexp_backward", &_logsumexp_backward, WHOLE, EACH, EACH)
+load("spread", &_spread)
+load("tree_rows", &_tree_rows)
+load("truth", &_truth)
 
 # Nanoseconds an element on one core, float32, for the decision to use threads (AVX-512).
 cdef double SOFTMAX_NS = 0.25
@@ -90,6 +97,7 @@ cdef double READ_NS = 0.06
 cdef double FILL_NS = 0.04
 cdef double BYTE_NS = 0.015
 cdef double NOGIL_NS = 2000.0           # as in the apply layer
+cdef HalvesDriver run_halves = <HalvesDriver> pointer(_cpu.kernels("halves")["along"])
 cdef enum:
     LONG_SLICE = 1 << 16    # elements of one slice from which it is worth cutting up
     PART = 1024             # rows of a column that the kernels take in one piece
@@ -213,6 +221,15 @@ cdef bint cut_array(cnp.ndarray array, object axis, Along* a) noexcept:
     return cut_axis(cnp.PyArray_NDIM(array), <Py_ssize_t*> cnp.PyArray_DIMS(array), axis, a)
 
 
+cdef bint cut_halves(cnp.ndarray array, object axis, Along* a) noexcept:
+    """The same for a contiguous float16 tensor whose slices are not too long to be widened at once."""
+    if array is None or cnp.PyArray_TYPE(array) != cnp.NPY_FLOAT16 or not simple(array):
+        return False
+    a.x = cnp.PyArray_DATA(array)
+    return cut_axis(cnp.PyArray_NDIM(array), <Py_ssize_t*> cnp.PyArray_DIMS(array), axis, a) and (
+        a.n <= LONG_SLICE)
+
+
 cdef bint cut_axes(cnp.ndarray array, tuple axes, Along* a):
     """The same along neighbouring axes."""
     cdef int i, first, last
@@ -245,12 +262,15 @@ cdef bint well_shaped(const Along* a) noexcept:
     return a.inner == 1 or a.inner >= NARROW or a.outer * a.n * a.inner <= PART
 
 
-cdef int run(str function, AlongKernel* kernel, Along* a, int typenum, double cost) except -1:
-    cdef AlongKernel call = kernel[typenum == cnp.NPY_DOUBLE]
+cdef int run(str function, Function* along, Along* a, int typenum, double cost) except -1:
+    cdef AlongKernel call = along.call[typenum == cnp.NPY_DOUBLE]
     cdef int status
     cost *= <double> (a.outer * a.n * a.inner) * (2 if typenum == cnp.NPY_DOUBLE else 1)
     a.threads = team_for(cost)
-    if cost > NOGIL_NS:
+    if typenum == cnp.NPY_FLOAT16:
+        with nogil:
+            status = run_halves(a, call, &along.roles)
+    elif cost > NOGIL_NS:
         with nogil:
             status = call(a, NULL)
     else:
@@ -428,7 +448,7 @@ cdef cnp.ndarray total_around(str function, cnp.ndarray array, tuple axes, doubl
     a.y = cnp.PyArray_DATA(sums)
     a.n = 1
     a.divisor = divisor
-    _tree_rows[typenum == cnp.NPY_DOUBLE](&a, NULL)
+    _tree_rows.call[typenum == cnp.NPY_DOUBLE](&a, NULL)
     return sums[:a.inner]
 
 
@@ -507,7 +527,7 @@ cdef object quick_spread(str function, object grad_output, object input_shape, o
     a.g = cnp.PyArray_DATA(g)
     a.y = cnp.PyArray_DATA(target)
     a.divisor = a.n if mean else 1
-    run(function, _spread, &a, typenum, FILL_NS)
+    run(function, &_spread, &a, typenum, FILL_NS)
     return wrap(target)
 
 
@@ -533,8 +553,7 @@ def spread(str function, object grad_output, object input_shape, object axis, ob
     else:
         map_into(function, _identity, [g], place, ())
     if place is not target:
-        with np.errstate(all="ignore"):
-            np.copyto(target, place, casting="unsafe")
+        convert_into(target, place)
     return as_result(out, target)
 
 
@@ -618,10 +637,10 @@ def softmax(str function, object x, object axis, object out, bint log):
     cdef cnp.ndarray array = bare(x), target, place
     cdef Along a
     a.flag = log
-    if out is None and cut_array(array, axis, &a) and not one_slice(&a):
+    if out is None and (cut_array(array, axis, &a) and not one_slice(&a) or cut_halves(array, axis, &a)):
         target = same_as(array)
         a.y = cnp.PyArray_DATA(target)
-        run(function, _softmax, &a, cnp.PyArray_TYPE(array), SOFTMAX_NS)
+        run(function, &_softmax, &a, cnp.PyArray_TYPE(array), SOFTMAX_NS)
         return wrap(target)
     array = floating_input(function, x, True)
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape))
@@ -638,7 +657,7 @@ def softmax(str function, object x, object axis, object out, bint log):
     else:
         a.x = cnp.PyArray_DATA(s.array)
         a.y = cnp.PyArray_DATA(place)
-        run(function, _softmax, &a, work, SOFTMAX_NS)
+        run(function, &_softmax, &a, work, SOFTMAX_NS)
     if not shares(place, target):
         unsliced(converted(place, typenum), s, target)
     return as_result(out, target)
@@ -671,11 +690,12 @@ def softmax_backward(str function, object grad_output, object output, object axi
     cdef double cost = SOFTMAX_NS if log else PASS_NS
     cdef Along a
     a.flag = log
-    if out is None and cut_array(y, axis, &a) and not one_slice(&a) and alike(g, y):
+    if (out is None and (cut_array(y, axis, &a) and not one_slice(&a) or cut_halves(y, axis, &a))
+            and alike(g, y)):
         target = same_as(y)
         a.g = cnp.PyArray_DATA(g)
         a.y = cnp.PyArray_DATA(target)
-        run(function, _softmax_backward, &a, cnp.PyArray_TYPE(y), cost)
+        run(function, &_softmax_backward, &a, cnp.PyArray_TYPE(y), cost)
         return wrap(target)
     g = upstream(function, grad_output)
     y = plain_array(output, function, "output")
@@ -704,7 +724,7 @@ def softmax_backward(str function, object grad_output, object output, object axi
         a.g = cnp.PyArray_DATA(gs)
         a.x = cnp.PyArray_DATA(s.array)
         a.y = cnp.PyArray_DATA(place)
-        run(function, _softmax_backward, &a, work, cost)
+        run(function, &_softmax_backward, &a, work, cost)
     if not shares(place, target):
         unsliced(converted(place, final), s, target)
     return as_result(out, target)
@@ -716,11 +736,12 @@ def extreme_backward(str function, object grad_output, object x, object axis, ob
     cdef cnp.ndarray array = bare(x), g = bare(grad_output), target, place, flat
     cdef Along a
     a.flag = least
-    if out is None and cut_array(array, axis, &a) and results_of(g, array, axis):
+    if (out is None and (cut_array(array, axis, &a) or cut_halves(array, axis, &a))
+            and results_of(g, array, axis)):
         target = same_as(array)
         a.g = cnp.PyArray_DATA(g)
         a.y = cnp.PyArray_DATA(target)
-        run(function, _extreme_backward, &a, cnp.PyArray_TYPE(array), PASS_NS)
+        run(function, &_extreme_backward, &a, cnp.PyArray_TYPE(array), PASS_NS)
         return wrap(target)
     array = plain_array(x, function, "x")
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape))
@@ -740,7 +761,7 @@ def extreme_backward(str function, object grad_output, object x, object axis, ob
     a.x = cnp.PyArray_DATA(s.array)
     a.g = cnp.PyArray_DATA(flat)
     a.y = cnp.PyArray_DATA(place)
-    run(function, _extreme_backward, &a, work, PASS_NS)
+    run(function, &_extreme_backward, &a, work, PASS_NS)
     if not shares(place, target):
         unsliced(converted(place, final), s, target)
     return as_result(out, target)
@@ -751,10 +772,10 @@ def position(str function, object x, object axis, bint keepdims, object out, bin
     cdef cnp.ndarray array = bare(x), target, place
     cdef Along a
     a.flag = least
-    if out is None and cut_array(array, axis, &a):
+    if out is None and (cut_array(array, axis, &a) or cut_halves(array, axis, &a)):
         target = slice_results(array, axis, keepdims, cnp.NPY_INT64)
         a.y = cnp.PyArray_DATA(target)
-        run(function, _arg, &a, cnp.PyArray_TYPE(array), READ_NS if a.inner == 1 else PASS_NS)
+        run(function, &_arg, &a, cnp.PyArray_TYPE(array), READ_NS if a.inner == 1 else PASS_NS)
         return wrap(target)
     array = plain_array(x, function, "x")
     cdef tuple shape = shape_of(array), axes
@@ -776,7 +797,7 @@ def position(str function, object x, object axis, bint keepdims, object out, bin
     fill(s, &a)
     a.x = cnp.PyArray_DATA(s.array)
     a.y = cnp.PyArray_DATA(place)
-    run(function, _arg, &a, work, PASS_NS)
+    run(function, &_arg, &a, work, PASS_NS)
     np.copyto(target, place.reshape(shape_of(target)))
     return as_result(out, target)
 
@@ -791,7 +812,7 @@ def truth(str function, object x, object axis, bint keepdims, object out, bint e
         a.x = cnp.PyArray_DATA(array)
         a.y = cnp.PyArray_DATA(target)
         a.flag = every
-        run(function, _truth, &a, cnp.NPY_BOOL, BYTE_NS)
+        run(function, &_truth, &a, cnp.NPY_BOOL, BYTE_NS)
         return wrap(target)
     array = plain_array(x, function, "x")
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape))
@@ -828,11 +849,11 @@ cdef int variance_along(str function, Along* a, cnp.ndarray array, cnp.ndarray p
     a.x = cnp.PyArray_DATA(array)
     a.y = cnp.PyArray_DATA(place)
     if one_piece(a):
-        return run(function, _variance, a, typenum, PASS_NS)
+        return run(function, &_variance, a, typenum, PASS_NS)
     mean = fresh((a.outer, 1, a.inner), typenum)
     reduce_into(function, _identity, [as_three(array, a)], (a.outer, a.n, a.inner), mean, SUM, a.n, ())
     a.saved = cnp.PyArray_DATA(mean)
-    return run(function, _long_variance, a, typenum, READ_NS)
+    return run(function, &_long_variance, a, typenum, READ_NS)
 
 
 def variance(str function, object x, object axis, bint keepdims, object ddof, object out, bint root):
@@ -844,6 +865,12 @@ def variance(str function, object x, object axis, bint keepdims, object ddof, ob
         a.divisor = max(<double> a.n - <double> ddof, 0)
         target = slice_results(array, axis, keepdims, cnp.PyArray_TYPE(array))
         variance_along(function, &a, array, target)
+        return wrap(target)
+    if out is None and type(ddof) is int and cut_halves(array, axis, &a) and one_piece(&a):
+        a.divisor = max(<double> a.n - <double> ddof, 0)
+        target = slice_results(array, axis, keepdims, cnp.NPY_FLOAT16)
+        a.y = cnp.PyArray_DATA(target)
+        run(function, &_variance, &a, cnp.NPY_FLOAT16, PASS_NS)
         return wrap(target)
     array = floating_input(function, x, False)
     cdef tuple shape = shape_of(array), axes = checked_axes(function, axis, len(shape)), kept
@@ -883,7 +910,8 @@ def variance_backward(
 ):
     cdef cnp.ndarray given = bare(x), array, g = bare(grad_output), target, place, saved, known
     cdef Along a
-    if (out is None and type(ddof) is int and cut_array(given, axis, &a) and one_piece(&a)
+    if (out is None and type(ddof) is int
+            and (cut_array(given, axis, &a) or cut_halves(given, axis, &a)) and one_piece(&a)
             and results_of(g, given, axis) and (not root or results_of(bare(output), given, axis))):
         target = same_as(given)
         a.g = cnp.PyArray_DATA(g)
@@ -891,7 +919,7 @@ def variance_backward(
         a.y = cnp.PyArray_DATA(target)
         a.flag = root
         a.divisor = max(<double> a.n - <double> ddof, 0)
-        run(function, _variance_backward, &a, cnp.PyArray_TYPE(given), PASS_NS)
+        run(function, &_variance_backward, &a, cnp.PyArray_TYPE(given), PASS_NS)
         return wrap(target)
     given = plain_array(x, function, "x")
     cdef tuple shape = shape_of(given), axes = checked_axes(function, axis, len(shape))
@@ -926,15 +954,14 @@ def variance_backward(
         a.flag = root
         a.divisor = divisor
         if one_piece(&a):
-            run(function, _variance_backward, &a, typenum, PASS_NS)
+            run(function, &_variance_backward, &a, typenum, PASS_NS)
         else:
             known = np.array([mean_of(function, array, axes, work).item(), saved.item() if root else 0],
                              array.dtype)
             a.saved = cnp.PyArray_DATA(known)
-            run(function, _long_variance_backward, &a, typenum, PASS_NS)
+            run(function, &_long_variance_backward, &a, typenum, PASS_NS)
         if place is not target:
-            with np.errstate(all="ignore"):
-                np.copyto(target, place, casting="unsafe")
+            convert_into(target, place)
         return as_result(out, target)
     mean = mean_of(function, array, axes, work)
     if root:
@@ -942,8 +969,7 @@ def variance_backward(
     else:
         map_into(function, _variance_grad, [g, array, mean], place, (divisor,))
     if place is not target:
-        with np.errstate(all="ignore"):
-            np.copyto(target, place, casting="unsafe")
+        convert_into(target, place)
     return as_result(out, target)
 
 
@@ -966,11 +992,11 @@ cdef int logsumexp_along(str function, Along* a, cnp.ndarray array, cnp.ndarray 
     cdef cnp.ndarray top
     a.y = cnp.PyArray_DATA(place)
     if one_piece(a):
-        return run(function, _logsumexp, a, typenum, SOFTMAX_NS)
+        return run(function, &_logsumexp, a, typenum, SOFTMAX_NS)
     top = fresh((a.outer, 1, a.inner), typenum)
     reduce_into(function, _identity, [as_three(array, a)], (a.outer, a.n, a.inner), top, MAX, 1.0, ())
     a.saved = cnp.PyArray_DATA(top)
-    return run(function, _long_logsumexp, a, typenum, SOFTMAX_NS)
+    return run(function, &_long_logsumexp, a, typenum, SOFTMAX_NS)
 
 
 def logsumexp(str function, object x, object axis, bint keepdims, object out):
@@ -1007,13 +1033,14 @@ def logsumexp(str function, object x, object axis, bint keepdims, object out):
 def logsumexp_backward(str function, object grad_output, object x, object output, object axis, object out):
     cdef cnp.ndarray given = bare(x), g = bare(grad_output), saved = bare(output), target, place
     cdef Along a
-    if (out is None and cut_array(given, axis, &a) and well_shaped(&a) and not one_slice(&a)
+    if (out is None and (cut_array(given, axis, &a) and well_shaped(&a) and not one_slice(&a)
+                         or cut_halves(given, axis, &a))
             and results_of(g, given, axis) and results_of(saved, given, axis)):
         target = same_as(given)
         a.g = cnp.PyArray_DATA(g)
         a.saved = cnp.PyArray_DATA(saved)
         a.y = cnp.PyArray_DATA(target)
-        run(function, _logsumexp_backward, &a, cnp.PyArray_TYPE(given), SOFTMAX_NS)
+        run(function, &_logsumexp_backward, &a, cnp.PyArray_TYPE(given), SOFTMAX_NS)
         return wrap(target)
     given = plain_array(x, function, "x")
     cdef tuple shape = shape_of(given), axes = checked_axes(function, axis, len(shape))
@@ -1033,6 +1060,5 @@ def logsumexp_backward(str function, object grad_output, object x, object output
     map_into(function, _logsumexp_grad,
              [converted(g, typenum), converted(given, typenum), converted(saved, typenum)], place, ())
     if place is not target:
-        with np.errstate(all="ignore"):
-            np.copyto(target, place, casting="unsafe")
+        convert_into(target, place)
     return as_result(out, target)

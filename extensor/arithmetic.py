@@ -91,21 +91,10 @@ _WHERE_GRADS = (
     Gradient(_blocks["where_grad_a"], (0, 1), mask=True),
     Gradient(_blocks["where_grad_b"], (0, 1), mask=True),
 )
+_ADD_GRADS = (IDENTITY, IDENTITY)
+_SUBTRACT_GRADS = (IDENTITY, _NEGATED)
 _AB = ("a", "b")
-
-
-def _of_shapes(
-    function: str,
-    gradients: tuple[Gradient, ...],
-    grad_output: ArrayLike,
-    a_shape: Shape | ArrayLike,
-    b_shape: Shape | ArrayLike,
-    needs: tuple[bool, ...] | None,
-    out: Outs,
-) -> tuple[ExTensor | None, ...]:
-    """Gradients that depend on grad_output and the two shapes alone."""
-    targets, names = (a_shape, b_shape), ("a_shape", "b_shape")
-    return backward(function, gradients, grad_output, (), names, targets, needs, out)
+_SHAPES = ("a_shape", "b_shape")
 
 
 def _of_operands(
@@ -170,8 +159,8 @@ def add_backward(
     >>> gb
     ExTensor([4., 6.], dtype=float32)
     """
-    gradients = (IDENTITY, IDENTITY)
-    return _of_shapes("add_backward", gradients, grad_output, a_shape, b_shape, needs, out)
+    shapes = (a_shape, b_shape)
+    return backward("add_backward", _ADD_GRADS, grad_output, (), _SHAPES, shapes, needs, out)
 
 
 def subtract(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> ExTensor:
@@ -203,8 +192,9 @@ def subtract_backward(
     >>> gb
     ExTensor(-3., dtype=float32)
     """
-    return _of_shapes(
-        "subtract_backward", (IDENTITY, _NEGATED), grad_output, a_shape, b_shape, needs, out
+    shapes = (a_shape, b_shape)
+    return backward(
+        "subtract_backward", _SUBTRACT_GRADS, grad_output, (), _SHAPES, shapes, needs, out
     )
 
 

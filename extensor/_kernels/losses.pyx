@@ -15,6 +15,7 @@ from libc.math cimport INFINITY, NAN
 from libc.stdint cimport uint16_t
 from libc.stdlib cimport free, malloc
 
+from extensor._kernels cimport vecmath as vm
 from extensor._kernels.joining cimport tile_join, tree_join
 from extensor._kernels.training cimport CrossEntropy, LossJob
 from extensor._kernels.types cimport SUM, Block1, Block2, Block3, floating, pair
@@ -49,6 +50,7 @@ cdef enum:
     CHUNK = 2048        # exponentials added up at once along a row
     ROWS = 32           # rows of an item where classes are many and neighbours
     FLAT = 2048         # elements of a tile of an element-wise loss
+    PART = 256          # elements of one step where a loss works in several passes
 
 
 cdef inline floating c_exp(floating x) noexcept nogil:
@@ -120,16 +122,40 @@ cdef void outside(const floating* x, floating* y, Py_ssize_t n, const double* p)
 cdef void binary(
     const floating* x, const floating* t, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
-    # ln(1−p) as log1p(−p): 1−p has lost the digits of a small p.
+    # ln(1−p) as log1p(−p): 1−p has lost the digits of a small p. In loops that do one thing each.
     cdef floating eps = <floating> p[0], floor = c_log(<floating> p[0]), one, zero, rest
-    cdef Py_ssize_t i
-    for i in range(n):
-        rest = <floating> 1 - t[i]
-        one = c_log(x[i]) if x[i] > eps else floor
-        zero = c_log1p(-x[i]) if <floating> 1 - x[i] > eps else floor
-        one = <floating> 0 if t[i] == 0 else t[i] * one
-        zero = <floating> 0 if rest == 0 else rest * zero
-        y[i] = <floating> 0 - (one + zero)
+    cdef floating ones[PART]
+    cdef floating zeros[PART]
+    cdef Py_ssize_t i, size
+    cdef int rare
+    while n > 0:
+        size = min(PART, n)
+        rare = 0
+        for i in range(size):
+            rest = <floating> 1 - x[i]
+            rare |= vm.log_is_rare(x[i]) | (not (x[i] > eps)) | (not (rest > eps))
+        if rare:
+            for i in range(size):
+                ones[i] = c_log(x[i]) if x[i] > eps else floor
+                zeros[i] = c_log1p(-x[i]) if <floating> 1 - x[i] > eps else floor
+            for i in range(size):
+                rest = <floating> 1 - t[i]
+                one = <floating> 0 if t[i] == 0 else t[i] * ones[i]
+                zero = <floating> 0 if rest == 0 else rest * zeros[i]
+                y[i] = <floating> 0 - (one + zero)
+        else:
+            for i in range(size):
+                ones[i] = vm.log_usual(x[i])
+            for i in range(size):
+                rest = -x[i]
+                zeros[i] = vm.log1p_usual(rest)
+            for i in range(size):
+                rest = <floating> 1 - t[i]
+                y[i] = <floating> 0 - (t[i] * ones[i] + rest * zeros[i])
+        x += size
+        t += size
+        y += size
+        n -= size
 
 
 cdef void binary_grad(
@@ -151,16 +177,24 @@ cdef void binary_logits(
     const floating* x, const floating* t, floating* y, Py_ssize_t n, const double* p,
 ) noexcept nogil:
     # softplus(±x) = max(±x, 0) + log1p(exp(−|x|)): one exponential and one logarithm for both.
-    cdef floating tail, above, below, rest, up, down
-    cdef Py_ssize_t i
-    for i in range(n):
-        rest = <floating> 1 - t[i]
-        above = <floating> 0 if x[i] < 0 else x[i]
-        below = <floating> 0 if x[i] > 0 else -x[i]
-        tail = c_log1p(c_exp(-(above + below)))
-        up = <floating> 0 if rest == 0 else rest * (above + tail)
-        down = <floating> 0 if t[i] == 0 else t[i] * (below + tail)
-        y[i] = up + down
+    cdef floating tail[PART]
+    cdef floating above, below, rest, up, down
+    cdef Py_ssize_t i, size
+    while n > 0:
+        size = min(PART, n)
+        for i in range(size):
+            tail[i] = vm.softplus_tail(x[i])
+        for i in range(size):
+            rest = <floating> 1 - t[i]
+            above = <floating> 0 if x[i] < 0 else x[i]
+            below = <floating> 0 if x[i] > 0 else -x[i]
+            up = <floating> 0 if rest == 0 else rest * (above + tail[i])
+            down = <floating> 0 if t[i] == 0 else t[i] * (below + tail[i])
+            y[i] = up + down
+        x += size
+        t += size
+        y += size
+        n -= size
 
 
 cdef void binary_logits_grad(

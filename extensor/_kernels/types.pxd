@@ -78,6 +78,21 @@ ctypedef struct Along:
 
 ctypedef int (*AlongKernel)(const Along*, void* unused) noexcept nogil
 
+# What an operand of such a function holds.
+cdef enum Role:
+    ABSENT
+    WHOLE                           # the elements of the slices
+    EACH                            # one element for each slice
+    PLACES                          # one int64 for each slice
+
+ctypedef struct Roles:
+    int x
+    int g
+    int saved
+    int y
+
+ctypedef int (*HalvesDriver)(const Along*, AlongKernel, const Roles*) noexcept nogil
+
 
 cdef inline object export(const void* pointer):
     return PyCapsule_New(<void*> pointer, "extensor.kernel", NULL)

@@ -106,6 +106,8 @@
 #define EXM_SUBSCALE_F64 4503599627370496.0
 #define EXM_SQRTHALFBITS_F32 0x3f3504f3u  /* the bits of sqrt(1/2) */
 #define EXM_SQRTHALFBITS_F64 0x3fe6a09e667f3bcdu
+#define EXM_THREEQUARTERBITS_F32 0x3f400000u  /* the bits of 3/4 */
+#define EXM_THREEQUARTERBITS_F64 0x3fe8000000000000u
 #define EXM_KMAGICBITS_F32 0x4b000000u  /* the bits of 2^23, 2^52: an integer below them becomes a floating number */
 #define EXM_KMAGICBITS_F64 0x4330000000000000u
 #define EXM_KBIAS_F32 8388735.0f  /* 2^23 + 127, 2^52 + 1023 */
@@ -205,6 +207,17 @@ EXM_INLINE float exm_product_error_f32(float a, float b, float product)
 #endif
 }
 
+/* a*b + c with one rounding, without FMA all but. */
+EXM_INLINE float exm_multiply_add_f32(float a, float b, float c)
+{
+#if EXM_HAS_FMA
+    return EXM_FMA_F32(a, b, c);
+#else
+    float product = a * b;
+    return product + (exm_product_error_f32(a, b, product) + c);
+#endif
+}
+
 /* a+b = sum + the returned error, exactly, whichever is larger. */
 EXM_INLINE float exm_sum_error_f32(float a, float b, float sum)
 {
@@ -254,6 +267,17 @@ EXM_INLINE double exm_remainder_f64(double a, double b, double c)
 #else
     double t = b * c;
     return (a - t) - exm_product_error_f64(b, c, t);
+#endif
+}
+
+/* a*b + c with one rounding, without FMA all but. */
+EXM_INLINE double exm_multiply_add_f64(double a, double b, double c)
+{
+#if EXM_HAS_FMA
+    return EXM_FMA_F64(a, b, c);
+#else
+    double product = a * b;
+    return product + (exm_product_error_f64(a, b, product) + c);
 #endif
 }
 
@@ -472,9 +496,8 @@ EXM_INLINE float exm_softplus_backward_f32(float g, float x)
 
 EXM_INLINE float exm_softplus_grad_f32(float x) { return exm_sigmoid_f32(x); }
 
-/* softplus(x) = max(x, 0) + log1p(e), e = exp(-|x|) in [0, 1]: e + e^2*p(e), degree 9 (fit 2^-30).
- * 1.93 ULP. */
-EXM_INLINE float exm_softplus_f32(float x)
+/* log1p(exp(-|x|)): with e = exp(-|x|) in [0, 1], e + e^2*p(e), degree 9 (fit 2^-30). */
+EXM_INLINE float exm_softplus_tail_f32(float x)
 {
     float e = exm_exp_minus_abs_f32(x), p;
     {
@@ -484,8 +507,14 @@ EXM_INLINE float exm_softplus_f32(float x)
         p0 = EXM_FMA_F32(p1, e4, p0);
         p = EXM_FMA_F32(p0, e, -0.499999881f);
     }
-    p = EXM_FMA_F32(e * e, p, e);
-    return x > 0 ? x + p : p;
+    return EXM_FMA_F32(e * e, p, e);
+}
+
+/* softplus(x) = max(x, 0) + log1p(exp(-|x|)). 1.93 ULP. */
+EXM_INLINE float exm_softplus_f32(float x)
+{
+    float tail = exm_softplus_tail_f32(x);
+    return x > 0 ? x + tail : tail;
 }
 
 /* elu(x) = x > 0 ? x : alpha*expm1(x). 1.28 ULP. */
@@ -813,9 +842,8 @@ EXM_INLINE double exm_softplus_backward_f64(double g, double x)
 
 EXM_INLINE double exm_softplus_grad_f64(double x) { return exm_sigmoid_f64(x); }
 
-/* softplus(x) = max(x, 0) + log1p(e), e = exp(-|x|) in [0, 1]: e + e^2*p(e), degree 19 (fit 2^-56).
- * 1.85 ULP. */
-EXM_INLINE double exm_softplus_f64(double x)
+/* log1p(exp(-|x|)): with e = exp(-|x|) in [0, 1], e + e^2*p(e), degree 19 (fit 2^-56). */
+EXM_INLINE double exm_softplus_tail_f64(double x)
 {
     double e = exm_exp_minus_abs_f64(x), p;
     {
@@ -828,8 +856,14 @@ EXM_INLINE double exm_softplus_f64(double x)
         p0 = EXM_FMA_F64(p1, e4 * e4, p0);
         p = EXM_FMA_F64(p0, e, -0.4999999999999946);
     }
-    p = EXM_FMA_F64(e * e, p, e);
-    return x > 0 ? x + p : p;
+    return EXM_FMA_F64(e * e, p, e);
+}
+
+/* softplus(x) = max(x, 0) + log1p(exp(-|x|)). 1.85 ULP. */
+EXM_INLINE double exm_softplus_f64(double x)
+{
+    double tail = exm_softplus_tail_f64(x);
+    return x > 0 ? x + tail : tail;
 }
 
 /* elu(x) = x > 0 ? x : alpha*expm1(x). 1.31 ULP. */
@@ -1317,7 +1351,7 @@ EXM_INLINE float exm_log_f32(float x) { return exm_log_special_f32(x, exm_log_su
 EXM_INLINE float exm_log2_sum_f32(exm_log_parts_f32 l)
 {
     float low = EXM_FMA_F32(l.f, EXM_LOG2E_LO_F32, l.tail * EXM_LOG2E_F32);
-    return l.k + EXM_FMA_F32(l.f, EXM_LOG2E_F32, low);
+    return l.k + exm_multiply_add_f32(l.f, EXM_LOG2E_F32, low);
 }
 
 EXM_INLINE float exm_log2_usual_f32(float x) { return exm_log2_sum_f32(exm_log_split_usual_f32(x)); }
@@ -1327,22 +1361,27 @@ EXM_INLINE float exm_log2_f32(float x) { return exm_log_special_f32(x, exm_log2_
 EXM_INLINE float exm_log10_sum_f32(exm_log_parts_f32 l)
 {
     float low = EXM_FMA_F32(l.k, EXM_LOG10_2LO_F32, EXM_FMA_F32(l.f, EXM_LOG10E_LO_F32, l.tail * EXM_LOG10E_F32));
-    return EXM_FMA_F32(l.k, EXM_LOG10_2HI_F32, EXM_FMA_F32(l.f, EXM_LOG10E_F32, low));
+    return EXM_FMA_F32(l.k, EXM_LOG10_2HI_F32, exm_multiply_add_f32(l.f, EXM_LOG10E_F32, low));
 }
 
 EXM_INLINE float exm_log10_usual_f32(float x) { return exm_log10_sum_f32(exm_log_split_usual_f32(x)); }
 
 EXM_INLINE float exm_log10_f32(float x) { return exm_log_special_f32(x, exm_log10_sum_f32(exm_log_split_any_f32(x))); }
 
-/* log1p(x): k of 1 + x, and f = (1 + x)/2^k - 1 from x itself. 0.93 ULP. exm_log1p_usual is for finite x > -1. */
+/* log1p(x): 2^k*(1 + f) = 1 + x, 1 + f in [3/4, 3/2), where f is exact from x itself (but next to x = 1/2); the rest as
+ * in log (fit 2^-27). 0.93 ULP. exm_log1p_usual is for finite x > -1. */
 EXM_INLINE float exm_log1p_usual_f32(float x)
 {
-    uint32_t kb = (exm_bits_f32(1.0f + x) + (EXM_ONEBITS_F32 - EXM_SQRTHALFBITS_F32)) >> EXM_MBITS_F32;
+    uint32_t kb = (exm_bits_f32(1.0f + x) + (EXM_ONEBITS_F32 - EXM_THREEQUARTERBITS_F32)) >> EXM_MBITS_F32;
     float k = exm_from_bits_f32(kb | EXM_KMAGICBITS_F32) - EXM_KBIAS_F32;
     /* 2^(2-k)/4 instead of 2^-k, which is subnormal for the largest x */
     float scale = exm_from_bits_f32((EXM_KINVERT_F32 - kb) << EXM_MBITS_F32);
-    float f = EXM_FMA_F32(0.25f * x, scale, EXM_FMA_F32(0.25f, scale, -1.0f)), y;
-    y = EXM_FMA_F32(k, EXM_LN2HI_F32, f + EXM_FMA_F32(k, EXM_LN2LO_F32, exm_log_tail_f32(f)));
+    float f = EXM_FMA_F32(0.25f * x, scale, EXM_FMA_F32(0.25f, scale, -1.0f)), f2 = f * f, p0, p1, tail, y;
+    p0 = EXM_H4_F32(f2, -0.250000983f, -0.166471645f, -0.131629884f, -0.0450733975f);
+    p1 = EXM_H3_F32(f2, 0.199908063f, 0.144788221f, 0.1046452f);
+    p0 = EXM_FMA_F32(EXM_FMA_F32(p1, f, p0), f, 0.333334506f);
+    tail = f2 * EXM_FMA_F32(f, p0, -0.5f);
+    y = EXM_FMA_F32(k, EXM_LN2HI_F32, f + EXM_FMA_F32(k, EXM_LN2LO_F32, tail));
     return exm_abs_f32(x) < EXM_EXPM1TINY_F32 ? x : y;
 }
 
@@ -1414,7 +1453,7 @@ EXM_INLINE double exm_log_f64(double x) { return exm_log_special_f64(x, exm_log_
 EXM_INLINE double exm_log2_sum_f64(exm_log_parts_f64 l)
 {
     double low = EXM_FMA_F64(l.f, EXM_LOG2E_LO_F64, l.tail * EXM_LOG2E_F64);
-    return l.k + EXM_FMA_F64(l.f, EXM_LOG2E_F64, low);
+    return l.k + exm_multiply_add_f64(l.f, EXM_LOG2E_F64, low);
 }
 
 EXM_INLINE double exm_log2_usual_f64(double x) { return exm_log2_sum_f64(exm_log_split_usual_f64(x)); }
@@ -1424,22 +1463,27 @@ EXM_INLINE double exm_log2_f64(double x) { return exm_log_special_f64(x, exm_log
 EXM_INLINE double exm_log10_sum_f64(exm_log_parts_f64 l)
 {
     double low = EXM_FMA_F64(l.k, EXM_LOG10_2LO_F64, EXM_FMA_F64(l.f, EXM_LOG10E_LO_F64, l.tail * EXM_LOG10E_F64));
-    return EXM_FMA_F64(l.k, EXM_LOG10_2HI_F64, EXM_FMA_F64(l.f, EXM_LOG10E_F64, low));
+    return EXM_FMA_F64(l.k, EXM_LOG10_2HI_F64, exm_multiply_add_f64(l.f, EXM_LOG10E_F64, low));
 }
 
 EXM_INLINE double exm_log10_usual_f64(double x) { return exm_log10_sum_f64(exm_log_split_usual_f64(x)); }
 
 EXM_INLINE double exm_log10_f64(double x) { return exm_log_special_f64(x, exm_log10_sum_f64(exm_log_split_any_f64(x))); }
 
-/* log1p(x): k of 1 + x, and f = (1 + x)/2^k - 1 from x itself. 0.93 ULP. exm_log1p_usual is for finite x > -1. */
+/* log1p(x): 2^k*(1 + f) = 1 + x, 1 + f in [3/4, 3/2), where f is exact from x itself (but next to x = 1/2); the rest as
+ * in log (fit 2^-62). 0.93 ULP. exm_log1p_usual is for finite x > -1. */
 EXM_INLINE double exm_log1p_usual_f64(double x)
 {
-    uint64_t kb = (exm_bits_f64(1.0 + x) + (EXM_ONEBITS_F64 - EXM_SQRTHALFBITS_F64)) >> EXM_MBITS_F64;
+    uint64_t kb = (exm_bits_f64(1.0 + x) + (EXM_ONEBITS_F64 - EXM_THREEQUARTERBITS_F64)) >> EXM_MBITS_F64;
     double k = exm_from_bits_f64(kb | EXM_KMAGICBITS_F64) - EXM_KBIAS_F64;
     /* 2^(2-k)/4 instead of 2^-k, which is subnormal for the largest x */
     double scale = exm_from_bits_f64((EXM_KINVERT_F64 - kb) << EXM_MBITS_F64);
-    double f = EXM_FMA_F64(0.25 * x, scale, EXM_FMA_F64(0.25, scale, -1.0)), y;
-    y = EXM_FMA_F64(k, EXM_LN2HI_F64, f + EXM_FMA_F64(k, EXM_LN2LO_F64, exm_log_tail_f64(f)));
+    double f = EXM_FMA_F64(0.25 * x, scale, EXM_FMA_F64(0.25, scale, -1.0)), s = f / (2.0 + f), h = 0.5 * f * f;
+    double z = s * s, z2 = z * z, p0, p1, tail, y;
+    p0 = EXM_H4_F64(z2, 0.666666666666666, 0.28571428555920164, 0.18181666700678287, 0.13174103797797562);
+    p1 = EXM_H4_F64(z2, 0.40000000000056424, 0.22222224284024894, 0.1539108322106997, 0.13839515161798116);
+    tail = EXM_FMA_F64(s, EXM_FMA_F64(z, EXM_FMA_F64(p1, z, p0), h), -h);
+    y = EXM_FMA_F64(k, EXM_LN2HI_F64, f + EXM_FMA_F64(k, EXM_LN2LO_F64, tail));
     return exm_abs_f64(x) < EXM_EXPM1TINY_F64 ? x : y;
 }
 
@@ -1840,6 +1884,7 @@ EXM_OVERLOAD1(tanh)
 EXM_OVERLOAD1(erf)
 EXM_OVERLOAD1(sigmoid)
 EXM_OVERLOAD1(softplus)
+EXM_OVERLOAD1(softplus_tail)
 EXM_OVERLOAD1(swish)
 EXM_OVERLOAD1(mish)
 EXM_OVERLOAD1(gelu)
@@ -1918,6 +1963,7 @@ EXM_INLINE double exm_elu_backward(double g, double x, double alpha) { return ex
 #define exm_erf(x) EXM_PICK(x, erf)(x)
 #define exm_sigmoid(x) EXM_PICK(x, sigmoid)(x)
 #define exm_softplus(x) EXM_PICK(x, softplus)(x)
+#define exm_softplus_tail(x) EXM_PICK(x, softplus_tail)(x)
 #define exm_swish(x) EXM_PICK(x, swish)(x)
 #define exm_mish(x) EXM_PICK(x, mish)(x)
 #define exm_gelu(x) EXM_PICK(x, gelu)(x)

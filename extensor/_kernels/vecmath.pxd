@@ -28,6 +28,7 @@ cdef extern from "vecmath.h" nogil:
     double erf "exm_erf"(double x) noexcept
     double sigmoid "exm_sigmoid"(double x) noexcept
     double softplus "exm_softplus"(double x) noexcept
+    double softplus_tail "exm_softplus_tail"(double x) noexcept
     double swish "exm_swish"(double x) noexcept
     double mish "exm_mish"(double x) noexcept
     double gelu "exm_gelu"(double x) noexcept
