@@ -58,6 +58,7 @@ cdef Function _arg
 cdef Function _variance
 cdef Function _long_variance
 cdef Function _variance_backward
+cdef Function _long_variance_backward
 cdef Function _logsumexp
 cdef Function _long_logsumexp
 cdef Function _logsumexp_backward
@@ -81,6 +82,7 @@ load("arg", &_arg, PLACES)
 load("variance", &_variance)
 load("long_variance", &_long_variance)
 load("variance_backward", &_variance_backward, WHOLE, EACH, EACH)
+load("long_variance_backward", &_long_variance_backward, WHOLE, EACH, EACH)
 load("logsumexp", &_logsumexp)
 load("long_logsumexp", &_long_logsumexp)
 load("logsumexp_backward", &_logsumexp_backward, WHOLE, EACH, EACH)
@@ -906,7 +908,7 @@ def variance_backward(
     str function, object grad_output, object x, object output, object axis, object ddof, object out,
     bint root,
 ):
-    cdef cnp.ndarray given = bare(x), array, g = bare(grad_output), target, place, saved
+    cdef cnp.ndarray given = bare(x), array, g = bare(grad_output), target, place, saved, known
     cdef Along a
     if (out is None and type(ddof) is int
             and (cut_array(given, axis, &a) or cut_halves(given, axis, &a)) and one_piece(&a)
@@ -940,7 +942,7 @@ def variance_backward(
     if final != typenum or (out is not None and (
             overlap(g, target) != APART or overlap(array, target) != APART)):
         place = fresh(shape, typenum)
-    if cut_axes(array, axes, &a) and one_piece(&a):
+    if cut_axes(array, axes, &a) and (one_piece(&a) or a.n == cnp.PyArray_SIZE(array)):
         if not simple(place):
             place = fresh(shape, typenum)
         g = np.ascontiguousarray(g)
@@ -951,7 +953,13 @@ def variance_backward(
         a.y = cnp.PyArray_DATA(place)
         a.flag = root
         a.divisor = divisor
-        run(function, &_variance_backward, &a, typenum, PASS_NS)
+        if one_piece(&a):
+            run(function, &_variance_backward, &a, typenum, PASS_NS)
+        else:
+            known = np.array([mean_of(function, array, axes, work).item(), saved.item() if root else 0],
+                             array.dtype)
+            a.saved = cnp.PyArray_DATA(known)
+            run(function, &_long_variance_backward, &a, typenum, PASS_NS)
         if place is not target:
             convert_into(target, place)
         return as_result(out, target)

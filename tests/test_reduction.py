@@ -611,3 +611,33 @@ def test_ties_beyond_what_float32_counts() -> None:
     x = np.ones((2**24 + 2**22, 2), np.float32)
     shares = np.asarray(ex.max_reduce_backward(np.array([1.0, -3.0], np.float32), x, axis=0))
     np.testing.assert_allclose(shares.sum(axis=0, dtype=np.float64), [1.0, -3.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("shape", [(1_500_000,), (3, 500_000), (1203, 1301), (70, 3, 7001)])
+def test_any_and_all_of_many_bools(shape: tuple[int, ...], threads: int) -> None:
+    """One odd bool is found wherever it stands; any byte but 0 is true."""
+    for place in (0, math.prod(shape) // 2 + 7, math.prod(shape) - 1):
+        few = np.zeros(shape, np.uint8)
+        few.flat[place] = 2
+        few, most = few.view(bool), few == 0
+        with ex.num_threads(threads):
+            for axis in (None, *range(len(shape))):
+                assert_same_bits(ex.any(few, axis=axis), few.any(axis=axis))
+                assert_same_bits(ex.all(most, axis=axis), most.all(axis=axis))
+            assert_same_bits(ex.logical_not(few), np.logical_not(few))
+            assert_same_bits(ex.logical_and(few, few), ~most)
+            assert_same_bits(ex.logical_or(few, most), np.ones(shape, bool))
+            assert_same_bits(ex.logical_xor(few, ~most), np.zeros(shape, bool))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(700, 3, 210), (41, 50, 33), (2, 1, 40)])
+def test_sum_over_the_first_and_last_axes(shape: tuple[int, ...], dtype: str) -> None:
+    x = normal(*shape, seed=3, dtype=dtype)
+    exact = x.astype(np.longdouble).sum(axis=(0, 2))
+    bound = (16 + math.log2(x.size)) * unit(dtype) * np.abs(x).sum(axis=(0, 2), dtype="f8")
+    assert (np.abs(np.asarray(ex.sum(x, axis=(0, 2))) - exact) <= bound).all()
+    means = np.asarray(ex.mean(x, axis=(0, 2), keepdims=True))
+    assert means.shape == (1, shape[1], 1)
+    np.testing.assert_allclose(means[0, :, 0], exact / (x.size // shape[1]), rtol=1e-4, atol=1e-5)

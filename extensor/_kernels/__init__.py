@@ -8,6 +8,7 @@
                indexing    sums of rows scattered by position
                losses, optimizers   fused passes of their own
     formulas   vecmath.h   scalar functions that the compiler vectorises
+               lanes.h     sums, extremes and searches of a row in vector lanes
 
 Each module is compiled once per CPU level as ``extensor._kernels.<level>.<module>``; the level is
 picked at import by ``extensor._cpu``. A kernel sees only valid buffers: every check, promotion and

@@ -292,6 +292,10 @@ EXL_FUNC ptrdiff_t EXL_NAME(ex_find)(const EXL_REAL *x, ptrdiff_t n, EXL_REAL va
     ptrdiff_t start = 0;
 #if defined(__x86_64__)
     VEC zero = {0}, wanted = zero + value;
+    for (; start + 4 * W <= n; start += 4 * W)
+        if (EXL_EQUAL(LOAD(x + start), wanted) | EXL_EQUAL(LOAD(x + start + W), wanted)
+            | EXL_EQUAL(LOAD(x + start + 2 * W), wanted) | EXL_EQUAL(LOAD(x + start + 3 * W), wanted))
+            break;
     if (n >= W)
         for (; start < n; start += W) {
             ptrdiff_t from = start + W <= n ? start : n - W;

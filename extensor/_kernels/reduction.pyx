@@ -8,6 +8,7 @@ are, with the loop over the columns innermost, so that nothing is transposed.
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, sqrt, sqrtf
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from extensor._kernels.joining cimport (
     DEPTH, LEVELS, RUN, Tally, enter, ex_column_squares_f32, ex_column_squares_f64, ex_find_f32,
@@ -981,6 +982,29 @@ cdef inline floating root_scale(floating g, floating saved) noexcept nogil:
     return g / (eps if twice < eps else twice)
 
 
+cdef void long_variance_backward_span(
+    const Along* a, Py_ssize_t first, Py_ssize_t last, floating* unused,
+) noexcept nogil:
+    cdef const floating* x = <const floating*> a.x
+    cdef const floating* saved = <const floating*> a.saved
+    cdef floating* y = <floating*> a.y
+    cdef floating mean = saved[0], scale = (<const floating*> a.g)[0], d
+    cdef Py_ssize_t i
+    cdef bint none = a.flag and saved[1] == 0
+    if a.flag:
+        scale = root_scale(scale, saved[1])
+    for i in range(first * RUN, min(last * RUN, a.n)):
+        d = x[i] - mean
+        d = scale * ((d + d) / <floating> a.divisor)
+        y[i] = <floating> 0 if none else d
+
+
+cdef int long_variance_backward(const Along* a, floating* unused) noexcept nogil:
+    """One slice, whose mean is a.saved[0], and its root a.saved[1]."""
+    share_out(a, <Span> long_variance_backward_span[floating], (a.n + RUN - 1) // RUN)
+    return 0
+
+
 cdef int variance_backward(const Along* a, floating* unused) noexcept nogil:
     share_out(a, <Span> variance_backward_span[floating], a.outer * tiles_across(a))
     return 0
@@ -1003,10 +1027,12 @@ cdef void spread_span(
             value = g[k] / divisor
             for i in range(k * a.n, (k + 1) * a.n):
                 y[i] = value
-        else:
+        elif k == first or k % a.n == 0:
             o = k // a.n
             for i in range(a.inner):
                 y[k * a.inner + i] = g[o * a.inner + i] / divisor
+        else:
+            memcpy(y + k * a.inner, y + max(first, k - k % a.n) * a.inner, a.inner * sizeof(floating))
 
 
 cdef int spread(const Along* a, floating* unused) noexcept nogil:
@@ -1152,6 +1178,8 @@ EXPORTS = {
     "variance": pair(<void*> variance[float], <void*> variance[double]),
     "long_variance": pair(<void*> long_variance[float], <void*> long_variance[double]),
     "variance_backward": pair(<void*> variance_backward[float], <void*> variance_backward[double]),
+    "long_variance_backward": pair(
+        <void*> long_variance_backward[float], <void*> long_variance_backward[double]),
     "logsumexp": pair(<void*> logsumexp[float], <void*> logsumexp[double]),
     "long_logsumexp": pair(<void*> long_logsumexp[float], <void*> long_logsumexp[double]),
     "logsumexp_backward": pair(
