@@ -7,7 +7,7 @@ from cython.parallel cimport prange, threadid
 from libc.stdint cimport int64_t, uint16_t
 from libc.stdlib cimport free, malloc
 
-from extensor._kernels.types cimport ABSENT, EACH, PLACES, WHOLE, Along, AlongKernel, Roles, export
+from extensor._kernels.types cimport EACH, PLACES, WHOLE, Along, AlongKernel, Roles, export
 
 
 cdef extern from "half.h" nogil:
