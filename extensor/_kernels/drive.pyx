@@ -43,7 +43,7 @@ cdef enum:
     SQUARE = 64         # side of a tile where an operand runs across the rows (transposed)
     LONG_ROW = 256      # elements from which on a block is called row by row rather than on copies
     WIDTH = 1024        # columns of a column-mode tile
-    GROUP = 64          # column tiles joined in one work item
+    GROUP = 16          # column tiles joined in one work item
     LARGE_TILE = 16384    # DEPTH * WIDTH: the largest tile
 
 ctypedef fused word:
@@ -564,7 +564,7 @@ cdef void reduce_columns(
     const Job* job, const ReducePlan* plan, Span* span, Py_ssize_t item, floating* partial,
 ) noexcept nogil:
     """Column mode: GROUP tiles one below the other, joined pairwise as a binary counter does."""
-    cdef floating level[7 * WIDTH]      # log2(GROUP) + 1 vectors
+    cdef floating level[5 * WIDTH]      # log2(GROUP) + 1 vectors
     cdef Py_ssize_t columns = job.shape[job.ndim - 1]
     cdef Py_ssize_t k = item // (plan.parts * plan.across)
     cdef Py_ssize_t part = item // plan.across % plan.parts
