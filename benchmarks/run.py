@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +69,8 @@ class Worker:
         """End the process."""
         self._process.kill()
         self._process.wait()
-        self._process.stdin.close()
+        with suppress(OSError):  # what was not written yet has nowhere to go
+            self._process.stdin.close()
         self._process.stdout.close()
 
     def _signal(self, name):
