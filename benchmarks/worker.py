@@ -351,6 +351,8 @@ def _serve(library, requests, answer):
         try:
             if kind == "prepare":
                 cell = None  # frees the previous cell's memory first
+                if request["size"] >= 100_000:  # some of it lies in cycles
+                    gc.collect()
                 cell = Cell(library, rows[request.pop("row")], **request)
                 answer({"seconds": cell.seconds, "bytes": cell.bytes, "sample": cell.sample})
             elif kind == "measure":
