@@ -28,10 +28,14 @@ from optable import BY_NAME, FLOATS
 import extensor as ex
 
 # Tiles of gemm.h at all CPU levels: rows 4, 6, 12; columns 4, 8, 16, 32 and their doubles; blocks
-# of k 256, 512, 1024. One below, the size itself, one above.
+# of k 256, 512, 768. Of matrix.pyx: blocks of 60 rows; 128 and 256 packed columns; parts of a long
+# dot product of 16384. One below, the size itself, one above.
 ROWS = (1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 23, 24, 25)
 COLUMNS = (1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65)
-DEPTHS = (255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2049)
+DEPTHS = (255, 256, 257, 511, 512, 513, 767, 768, 769, 1024, 1537, 2049)
+BLOCK_ROWS = (59, 60, 61, 119, 120, 121)
+PACKED_COLUMNS = (127, 128, 129, 255, 256, 257)
+DOTS = (16383, 16384, 16385, 32769)
 
 
 def normal(*shape: int, seed: int = 0, dtype: Any = np.float32) -> np.ndarray:
@@ -89,6 +93,26 @@ def test_values_around_the_blocks_of_k(dtype: str, k: int) -> None:
         assert_exact(ex.matmul(a, b), exact(a, b), f"{m} {n} {k}")
         assert_exact(ex.matmul(np.asfortranarray(a), b.copy()), exact(a, b))
         assert_exact(ex.linear(a, b.T), exact(a, b), f"linear {m} {n} {k}")
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("m", BLOCK_ROWS)
+def test_values_around_the_packed_blocks(dtype: str, m: int) -> None:
+    high = high_for(dtype)
+    for n in PACKED_COLUMNS:
+        a = whole(m, 9, dtype=dtype, high=high)
+        b = whole(9, n, seed=1, dtype=dtype, high=high)
+        for left, right in itertools.product((a, np.asfortranarray(a)), (b, np.asfortranarray(b))):
+            assert_exact(ex.matmul(left, right), exact(a, b), f"{m} {n}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", DOTS)
+def test_values_of_long_dot_products(dtype: str, k: int) -> None:
+    a, b = whole(k, dtype=dtype), whole(k, seed=1, dtype=dtype)
+    wanted = exact(a, b)
+    assert_exact(ex.dot(a, b), wanted, f"{k}")
+    assert_exact(ex.dot(a[::-1], b[::-1]), wanted, f"{k} reversed")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
